@@ -1,0 +1,5 @@
+// Files that the bundler turns into text.
+declare module "*.sql" {
+  const text: string;
+  export default text;
+}

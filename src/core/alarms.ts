@@ -1,0 +1,16 @@
+// One alarm per object, many named deadlines. Here is which comes next and when a failed one is tried again.
+
+export type Deadline = { id: string; dueMs: number; kind: string; payload: string; attempts: number };
+
+const backoffBaseMs = 500;
+const backoffCapMs = 5 * 60_000;
+
+/** When a deadline that failed `attempts` times is due again: doubling from 0.5 s to 5 min. It is never given up. */
+export const retryAtMs = (nowMs: number, attempts: number): number =>
+  nowMs + Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(attempts, 20));
+
+/** Errors of the platform (a deploy, a lost connection) are not the work's fault: they do not count as an attempt. */
+export const isPlatformHiccup = (message: string): boolean =>
+  /code was updated|network connection lost|internal error|durable object reset|isolate.*(reset|evicted)|cannot perform I\/O/i.test(
+    message,
+  );

@@ -1,0 +1,46 @@
+// Authority: structure, not prompt. Every rule about who may cause what is here.
+import { type Authority, authorities, type Lane, type Principal, type Role } from "../protocol/principal.ts";
+
+const rank = (authority: Authority): number => authorities.indexOf(authority);
+
+/** The lower of two authorities. */
+export const lower = (a: Authority, b: Authority): Authority => (rank(a) >= rank(b) ? a : b);
+
+export const atLeast = (have: Authority, need: Authority): boolean => rank(have) <= rank(need);
+
+/** [A1] The authority a principal brings. A bot is public; an agent has what it speaks for, and nothing by itself. */
+export function authorityOf(principal: Principal): Authority {
+  const role: Role = principal.role;
+  switch (role) {
+    case "owner":
+    case "member":
+    case "guest":
+    case "public":
+      return role;
+    case "bot":
+      return "public";
+    case "agent":
+      return principal.onBehalfOf ?? "public";
+  }
+}
+
+/** [A2] A decision has the lowest authority of the principals whose triggers it settles; without any it has none. */
+export const authorityOfAll = (principals: readonly Principal[]): Authority =>
+  principals.length === 0 ? "public" : principals.map(authorityOf).reduce(lower);
+
+/** [A3] Members and owners are the team; everybody else is the public lane. */
+export const laneOf = (authority: Authority): Lane => (atLeast(authority, "member") ? "team" : "public");
+
+/** [A4] Text of the public lane taints every context that it enters. Our own output does not. */
+export const taints = (principal: Principal): boolean => principal.role !== "agent" && laneOf(authorityOf(principal)) === "public";
+
+/**
+ * [A5] A command on a machine needs a root principal of the team and a worker free of public taint.
+ * Returns null when it may run, else the reason for people.
+ */
+export function refuseCommand(task: { authority: Authority; tainted: boolean }): string | null {
+  if (!atLeast(task.authority, "member")) return "Commands on a machine need a member of the team; this request came from outside it.";
+  if (task.tainted)
+    return "This task has read text from outside the team, so it may not run commands on a machine. Ask for the work in a place that only the team can write to.";
+  return null;
+}

@@ -1,0 +1,28 @@
+// The cron: pokes the objects of the wake list that are overdue. The second source of wake-ups beside their own alarms.
+import { type Env, routerName } from "../env.ts";
+import { migrated } from "../storage/migrations.ts";
+import { overdueObjects, type WakeEntry } from "../storage/wake-list.ts";
+
+const stubOf = (env: Env, entry: WakeEntry): { poke(): Promise<void> } => {
+  switch (entry.kind) {
+    case "router":
+      return env.ROUTER.getByName(routerName);
+    case "thread":
+      return env.THREAD.getByName(entry.objectId);
+    case "worker":
+      return env.WORKER_SESSION.getByName(entry.objectId);
+    case "endpoint":
+      return env.ENDPOINT.getByName(entry.objectId);
+  }
+};
+
+/** Pokes every overdue object; one that fails does not keep the others from it, and stays on the list. */
+export async function sweep(env: Env, nowMs: number): Promise<void> {
+  await migrated(env.DB);
+  const overdue = await overdueObjects(env.DB, nowMs);
+  const results = await Promise.allSettled(overdue.map((entry) => stubOf(env, entry).poke()));
+  results.forEach((result, i) => {
+    if (result.status === "rejected")
+      console.error(JSON.stringify({ at: "sweep", object: overdue[i]?.objectId, error: String(result.reason) }));
+  });
+}

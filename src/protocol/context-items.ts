@@ -1,0 +1,82 @@
+// What models read: user messages of both minds are lines, one JSON object each, so that no text can pose as structure.
+// The first line of a message is its head; the others are these items.
+import type { Authority, Lane, Role } from "./principal.ts";
+
+/** Text with quoted and fenced blocks lifted out: they are data, not words of the speaker. Placeholders `[data 1]` stand where they were. */
+export type MarkedText = { text: string; data?: { kind: "quote" | "fence"; info?: string; text: string }[] };
+
+export type Speaker = { role: Role; name: string };
+
+export type RouterItem =
+  | ({
+      item: "trigger";
+      id: string;
+      thread: string;
+      source: string;
+      place: string;
+      title: string;
+      kind: string;
+      from: Speaker;
+      verdict: "candidate" | "request";
+      addressed: boolean;
+      replyTo?: { author: string; text: string };
+      /** Earlier rows of the thread: who, and the first 50 characters. */
+      before?: { id: string; from: string; text: string }[];
+      /** Tasks that this thread had before. */
+      tasks?: string[];
+      facts?: Record<string, string>;
+      truncated?: boolean;
+      attempt?: number;
+    } & MarkedText)
+  | { item: "report"; id: string; task: string; title: string; thread: string; kind: string; confidence?: number; text: string }
+  /** Threads that moved without needing a decision; one line each. */
+  | { item: "observed"; lines: string[] }
+  | { item: "tasks"; open: TaskLine[]; recent: TaskLine[] }
+  | { item: "machines"; list: { id: string; name: string; online: boolean; workspaces: string[] }[] }
+  /** Why a call of the last turn was refused, or what is still unsettled. */
+  | { item: "problem"; settles: string[]; text: string };
+
+export type TaskLine = { id: string; title: string; status: string; thread: string; machine?: string; line: string; minutes: number };
+
+export type WorkerItem =
+  | {
+      item: "goal";
+      task: string;
+      goal: string;
+      /** Quoted by code from the trigger that asked. */
+      asked: MarkedText & { from: Speaker; trigger: string };
+      machine: { id: string; name: string; workspaces: string[] } | null;
+      authority: Authority;
+      tainted: boolean;
+      modelCalls: number;
+      deadlineMs?: number;
+    }
+  | ({
+      item: "row";
+      thread: string;
+      seq: number;
+      kind: "message" | "event" | "said";
+      from: Speaker;
+      alsoWith?: string[];
+      facts?: Record<string, string>;
+    } & MarkedText)
+  | {
+      item: "result";
+      command: string;
+      outcome: string;
+      exit: number | null;
+      reason?: string;
+      ms: number | null;
+      bytes: number;
+      output: string;
+      /** Present when the output was spilled: `output` is then head, a cut mark and tail. */
+      artifact?: string;
+    }
+  | { item: "notice"; text: string };
+
+export type ContextItem = RouterItem | WorkerItem;
+
+/** Head line of a router message. */
+export type RouterHead = { turn: number; lane: Lane };
+/** Head line of a worker message. */
+export type WorkerHead = { step: number; of: number };

@@ -1,0 +1,112 @@
+// The typed event log: one per object, append-only, read by timeline, audit, replay and the history checker.
+// A ledger is a chain of these rows: inbound, outbound, side effects, cost.
+import type { CommandResult, CommandState } from "./command.ts";
+import type { ModelUsage } from "./model.ts";
+import type { Authority, Lane, Principal } from "./principal.ts";
+import type { Report, TaskStatus } from "./task.ts";
+import type { OutboundIntent } from "./thread.ts";
+import type { Trigger, Verdict } from "./trigger.ts";
+
+export type ThreadEvent =
+  /** Inbound ledger, opened: durable, will be decided. */
+  | { kind: "thread.accepted"; trigger: Trigger; verdict: Verdict; mode: "decide" | "observe"; subscribers: string[] }
+  | { kind: "thread.duplicate"; triggerId: string }
+  | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }
+  | { kind: "thread.unsubscribed"; taskId: string; atSeq: number; reason: string }
+  | { kind: "thread.topic"; topicThreadId: string; taskId: string; title: string; triggerId: string }
+  /** Outbound ledger. */
+  | { kind: "thread.outbound"; outbound: OutboundIntent }
+  | { kind: "thread.sent"; outboundId: string; providerId: string }
+  | { kind: "thread.confirmed"; outboundId: string; providerId: string }
+  | { kind: "thread.unsent"; outboundId: string; state: "expired" | "failed" | "unknown"; reason: string }
+  /** A person's word on an outcome. */
+  | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal };
+
+export type RouterEvent =
+  | { kind: "router.inbox"; triggerId: string; threadId: string; threadSeq: number; lane: Lane }
+  | { kind: "router.report"; report: Report }
+  /** Cost ledger: reserve, then settle. */
+  | {
+      kind: "router.model";
+      turn: number;
+      step: number;
+      lane: Lane;
+      phase: "reserve" | "settle" | "failed";
+      model: string;
+      items: string[];
+      ms?: number;
+      usage?: ModelUsage | null;
+      error?: string;
+    }
+  /** Inbound ledger, closed; the side-effect ledger's intents. */
+  | {
+      kind: "router.decision";
+      decisionId: string;
+      turn: number;
+      lane: Lane;
+      tool: string;
+      settles: string[];
+      reason: string;
+      authority: Authority;
+      by: "model" | "code";
+      taskId?: string;
+      threadId?: string;
+      effects: string[];
+    }
+  | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }
+  | { kind: "router.effect"; effectId: string; decisionId: string; effect: string; state: "done" | "failed"; reason?: string }
+  /** Rows that a subscriber gets instead. */
+  | { kind: "router.passed"; threadId: string; triggerIds: string[]; taskId: string }
+  | { kind: "router.escalated"; ids: string[]; question: string };
+
+export type TaskEvent =
+  | {
+      kind: "task.started";
+      title: string;
+      goal: string;
+      triggerId: string;
+      decisionId: string;
+      authority: Authority;
+      tainted: boolean;
+      machine: string | null;
+      threadId: string;
+    }
+  | { kind: "task.inbox"; itemId: string; item: "row" | "result" | "notice"; threadId?: string; threadSeq?: number; tainting: boolean }
+  | {
+      kind: "task.model";
+      step: number;
+      phase: "reserve" | "settle" | "failed" | "superseded";
+      model: string;
+      consumed: string[];
+      ms?: number;
+      usage?: ModelUsage | null;
+      error?: string;
+    }
+  /** Side-effect ledger. */
+  | {
+      kind: "task.tool";
+      step: number;
+      callId: string;
+      tool: string;
+      phase: "intent" | "done" | "refused";
+      commandId?: string;
+      detail: string;
+    }
+  | { kind: "task.report"; report: Report }
+  | { kind: "task.status"; from: TaskStatus | "new"; to: TaskStatus; why: string }
+  | { kind: "task.cancel"; by: Principal; epoch: number; reason: string }
+  | { kind: "task.released"; threadId: string; threadSeqs: number[] };
+
+export type EndpointEvent =
+  | { kind: "endpoint.enrolled"; name: string }
+  | { kind: "endpoint.connected"; epoch: number; sandbox: string }
+  | { kind: "endpoint.disconnected"; epoch: number; code: number; reason: string }
+  | { kind: "endpoint.revoked"; by: string }
+  /** Side-effect ledger of the machine. */
+  | { kind: "endpoint.command"; commandId: string; taskId: string; state: CommandState; what: string; result?: CommandResult }
+  | { kind: "endpoint.stop"; commandId: string; why: string };
+
+export type SwitchyardEvent = ThreadEvent | RouterEvent | TaskEvent | EndpointEvent;
+
+/** An event as stored: `seq` grows by one within its object. */
+export type Logged<E extends SwitchyardEvent = SwitchyardEvent> = { seq: number; atMs: number; event: E };

@@ -1,0 +1,47 @@
+// Errors that cross a wire are part of the protocol: each says whether a retry can help.
+
+/** `never`: the same call will fail again; `later`: a passing state, try with back-off; `unknown`: it may have had its effect, look before you retry. */
+export type Retry = "never" | "later" | "unknown";
+
+export type FaultKind =
+  | "bad_input"
+  | "unauthorised"
+  | "forbidden"
+  | "not_found"
+  | "conflict"
+  | "too_large"
+  | "rate_limited"
+  | "unavailable"
+  | "timeout"
+  | "provider"
+  | "internal";
+
+/** An expected failure. `message` is a sentence for people that says what to do. */
+export class Fault extends Error {
+  readonly kind: FaultKind;
+  readonly retry: Retry;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(kind: FaultKind, message: string, options: { retry?: Retry; retryAfterMs?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "Fault";
+    this.kind = kind;
+    this.retry = options.retry ?? (kind === "unavailable" || kind === "timeout" || kind === "rate_limited" ? "later" : "never");
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** The HTTP status that stands for a fault. */
+export const httpStatusOf: Record<FaultKind, number> = {
+  bad_input: 400,
+  unauthorised: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  too_large: 413,
+  rate_limited: 429,
+  unavailable: 503,
+  timeout: 504,
+  provider: 502,
+  internal: 500,
+};

@@ -1,0 +1,80 @@
+// Limits belong to the receiver. Each is defined once, here, with its reason.
+
+const KiB = 1024;
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+export const limits = {
+  /** GitHub caps its own payloads at 25 MB; past it the sender is not GitHub. */
+  maxHookBodyBytes: 25 * 1024 * KiB,
+  /** A trigger is read by models: more than this is spilled, the raw body kept in R2. */
+  maxTriggerBytes: 32 * KiB,
+  /** One message typed by a person; leaves room for the envelope within `maxTriggerBytes`. */
+  maxMessageChars: 16_000,
+  /** One socket frame, either way: far below what workerd accepts, so that one frame never stalls the others. */
+  maxFrameBytes: 256 * KiB,
+  /** Bytes of command output in one frame: base64 and envelope stay under `maxFrameBytes`. */
+  maxOutputChunkBytes: 128 * KiB,
+  /** Output sent but not yet acknowledged: `ws` gives no back-pressure of its own. */
+  outputWindowBytes: 1024 * KiB,
+  /** Output kept of one command; what is beyond is cut in the middle and said so. */
+  maxCommandOutputBytes: 16 * 1024 * KiB,
+  /** One file read or written by a file tool in one call. */
+  maxFileBytes: 128 * KiB,
+  /** Output of one result that is inlined into a model's context; the rest is spilled to an artifact. */
+  inlineResultChars: 8_000,
+  /** Sum of all results inlined in one step. */
+  inlineStepChars: 24_000,
+  /** One value in an object's SQLite: the platform's own cap is 2 MB. */
+  maxCellBytes: 1024 * KiB,
+  /** A subscriber gets the history of a thread only while it is small; older rows come by recall. */
+  maxInlineHistoryBytes: 32 * KiB,
+  /** Rows handed over in one delivery. */
+  maxDeliveryRows: 50,
+  /** A router decision that stays undecided this often goes to a human. */
+  maxDecisionAttempts: 3,
+  /** Steps (model calls) of one router turn, reads included. */
+  maxRouterStepsPerTurn: 4,
+  /** Model calls of a routine task. */
+  maxModelCallsPerTask: 15,
+  /** Derived messages carry a hop count; more than this goes to a human. */
+  maxHops: 4,
+  /** Words in one reply on an instant-messaging channel. */
+  maxInstantWords: 100,
+  /** Commands of one task that may run or wait at once. */
+  maxOpenCommandsPerTask: 8,
+  /** Dedupe keys live at least this long (R3 asks for seven days). */
+  dedupeMs: 8 * dayMs,
+
+  /** A heartbeat alarm keeps an object awake: without an event workerd kills it after 70 to 140 s. */
+  heartbeatMs: 20 * secondMs,
+  /** A lease of a model loop; whoever wakes the object takes over an expired one. */
+  leaseMs: 60 * secondMs,
+  /** One model call. */
+  modelCallTimeoutMs: 120 * secondMs,
+  /** A command's own time, counted from its start on the machine. */
+  commandTimeoutMs: 10 * minuteMs,
+  maxCommandTimeoutMs: 60 * minuteMs,
+  /** A command for a machine that is offline waits this long. */
+  commandNotAfterMs: 7 * dayMs,
+  /** Between the polite signal and the kill. */
+  stopGraceMs: 5 * secondMs,
+  /** Outbound messages older than this are not sent after a restart, but reported. */
+  outboundMaxAgeInstantMs: 10 * minuteMs,
+  outboundMaxAgeStructuredMs: 24 * hourMs,
+  enrolmentCodeMs: 10 * minuteMs,
+  ticketMs: 30 * secondMs,
+  inviteMs: 7 * dayMs,
+  sessionMs: 30 * dayMs,
+  consoleSessionMs: 12 * hourMs,
+  /** Objects on the wake list that are overdue by this are poked by the cron. */
+  wakeOverdueMs: 90 * secondMs,
+  /** Daemon reconnect: full jitter between 0 and min(cap, base * 2^n). */
+  reconnectBaseMs: 1 * secondMs,
+  reconnectCapMs: 60 * secondMs,
+  /** A daemon that was superseded waits at least this long before it tries again. */
+  supersededBackoffMs: 30 * secondMs,
+  daemonPingMs: 30 * secondMs,
+} as const;

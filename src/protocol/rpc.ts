@@ -1,0 +1,136 @@
+// How objects speak to each other. Every method returns after its own durable write and never waits for another object;
+// what must happen next is an effect row that the object's pump carries out. Every method may be repeated: ids make that harmless.
+import type { BoardChange, BoardState } from "./board.ts";
+import type { Command, CommandState, SettledCommand } from "./command.ts";
+import type { Logged } from "./events.ts";
+import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
+import type { Authority, Principal } from "./principal.ts";
+import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
+import type { Trigger, Verdict } from "./trigger.ts";
+import type { WidgetServerFrame } from "./widget-frames.ts";
+
+/** What every object offers. */
+export interface ObjectRpc {
+  /** Continue whatever is due: called by the cron for overdue objects of the wake list. Harmless at any time. */
+  poke(): Promise<void>;
+  /** The event log, for timeline, audit and tests; `about` keeps only events that name this id. */
+  events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]>;
+}
+
+export type AppendResult =
+  | { outcome: "accepted"; triggerId: TriggerId; seq: number }
+  | { outcome: "duplicate"; triggerId: TriggerId; seq: number }
+  /** Unsubscribed and the gate said `ignore`: nothing was written. */
+  | { outcome: "ignored"; triggerId: TriggerId; rule: string }
+  /** Our own message came back: it confirmed an outbound row. */
+  | { outcome: "confirmed"; triggerId: TriggerId; outboundId: string };
+
+export interface ThreadRpc extends ObjectRpc {
+  append(input: { trigger: Trigger; verdict: Verdict }): Promise<AppendResult>;
+  /** Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds. */
+  subscribe(input: {
+    taskId: TaskId;
+    decisionId: string;
+    triggerId: TriggerId;
+  }): Promise<{ fromSeq: number; cutSeq: number; tainted: boolean }>;
+  unsubscribe(input: { taskId: TaskId; reason: string }): Promise<{ atSeq: number }>;
+  /** On a new topic: its first row is the settled trigger, re-keyed to this thread; the task subscribes from it. */
+  openTopic(input: {
+    rootThreadId: ThreadId;
+    title: string;
+    taskId: TaskId;
+    decisionId: string;
+    trigger: Trigger;
+    verdict: Verdict;
+  }): Promise<{ fromSeq: number; cutSeq: number }>;
+  /** On a root: the task's card stands here from now on. */
+  attachTopic(input: { topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId }): Promise<{ seq: number }>;
+  /** Say something in this thread. Idempotent by the intent's id. */
+  post(input: OutboundIntent): Promise<{ seq: number }>;
+  /** The task's card changed; the highest revision wins. */
+  card(input: TaskCard): Promise<void>;
+  /** On a root: frames of a topic, for the root's sockets. */
+  mirror(input: { topicThreadId: ThreadId; frames: WidgetServerFrame[] }): Promise<void>;
+  /** Rows after a sequence number, oldest first. */
+  read(input: { afterSeq: number; limit: number }): Promise<{ info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] }>;
+  row(input: { triggerId: TriggerId }): Promise<ThreadRow | null>;
+  /** Close the sockets of a principal who was revoked. */
+  revoke(input: { principalId: string }): Promise<{ closed: number }>;
+}
+
+export interface RouterRpc extends ObjectRpc {
+  /** Rows of an unsubscribed thread, for a decision. `releasedBy`: an ended task gives back rows that it did not consume. */
+  deliver(input: {
+    threadId: ThreadId;
+    rows: DeliveredRow[];
+    /** A few earlier rows, for context, and tasks that the thread had before. */
+    before: ThreadRow[];
+    tasks: TaskId[];
+    releasedBy?: TaskId;
+  }): Promise<{ throughSeq: number }>;
+  /** A subscribed thread has new rows: looked at in the next turn, wakes nobody. */
+  moved(input: { threadId: ThreadId; headSeq: number }): Promise<void>;
+  report(input: Report): Promise<void>;
+  /** A machine's state, for the turn's inlined list. */
+  machine(input: {
+    endpointId: EndpointId;
+    name: string;
+    online: boolean;
+    workspaces: string[];
+    revoked: boolean;
+    revision: number;
+  }): Promise<void>;
+  /** A console's answer to `ask_human` settles its question. */
+  answer(input: { id: string; by: Principal; text: string }): Promise<{ ok: boolean }>;
+  overview(): Promise<{ tasks: Report["taskId"][]; pending: number; turn: number; modelNote: string | null }>;
+}
+
+export interface WorkerSessionRpc extends ObjectRpc {
+  /** Idempotent. After a cancel that came first it is a no-op. */
+  start(input: TaskStart): Promise<{ started: boolean }>;
+  deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;
+  /** A command of this task ended. */
+  settle(input: SettledCommand): Promise<void>;
+  /** A command waits for its machine, or runs again after waiting: said on the card. */
+  commandState(input: { commandId: CommandId; state: CommandState; machine: string; online: boolean }): Promise<void>;
+  /** Facts from the router (`deliver`), as an inbox row. */
+  tell(input: { id: string; text: string; authority: Authority; tainted: boolean }): Promise<void>;
+  cancel(input: { by: Principal; reason: string }): Promise<{ status: TaskCard["status"] }>;
+  /** The endpoint has ended or voided everything of this task below `epoch`. */
+  stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void>;
+  /** Continue a paused task with another allowance. */
+  resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }>;
+  accept(input: { by: Principal; accepted: boolean }): Promise<void>;
+  describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null>;
+}
+
+export interface EndpointRpc extends ObjectRpc {
+  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; by: string }): Promise<void>;
+  /** Enters the command ledger; the outcome, also a refusal, comes to the task as `settle`. Idempotent by command id. */
+  submit(input: Command): Promise<{ state: CommandState }>;
+  stop(input: { commandId: CommandId; why: string }): Promise<{ known: boolean }>;
+  /** Everything of the task below `epoch`; answered by `WorkerSession.stopped`. */
+  stopTask(input: { taskId: TaskId; epoch: number }): Promise<void>;
+  readOutput(input: {
+    commandId: CommandId;
+    offset: number;
+    limit: number;
+  }): Promise<{ text: string; offset: number; totalBytes: number; done: boolean } | null>;
+  revoke(input: { by: string }): Promise<void>;
+  describe(): Promise<{
+    endpointId: EndpointId;
+    name: string;
+    online: boolean;
+    workspaces: string[];
+    sandbox: string;
+    running: number;
+    waiting: number;
+    revoked: boolean;
+  } | null>;
+}
+
+export interface BoardRpc {
+  change(input: BoardChange[]): Promise<void>;
+  snapshot(): Promise<BoardState>;
+}

@@ -1,0 +1,75 @@
+// A task, its status, and what a worker session says about it.
+import * as z from "zod/mini";
+import { endpointId, reportId, taskId, threadId, triggerId } from "./ids.ts";
+import { authority, principal } from "./principal.ts";
+
+/** `paused`: out of budget, with Continue or Stop. `waiting`: for a person, a machine or an event; `waitingFor` says which. */
+export const taskStatuses = ["queued", "running", "waiting", "paused", "done", "failed", "cancelling", "cancelled"] as const;
+export const taskStatus = z.enum(taskStatuses);
+export type TaskStatus = z.infer<typeof taskStatus>;
+
+export const finalStatuses: readonly TaskStatus[] = ["done", "failed", "cancelled"];
+
+/** What starts a worker session. Made by the router's code from a committed decision, never by a model alone. */
+export const taskStart = z.object({
+  taskId,
+  decisionId: z.string(),
+  title: z.string().check(z.maxLength(200)),
+  /** The router's words. */
+  goal: z.string().check(z.maxLength(8000)),
+  /** The trigger that asked, quoted verbatim by code. */
+  quote: z.object({ triggerId, from: principal, text: z.string() }),
+  authority,
+  /** True once public text is in what the worker was given; monotone. */
+  tainted: z.boolean(),
+  profile: z.string().check(z.maxLength(40)),
+  /** The machine chosen by the router; null when none is enrolled. */
+  endpoint: z.nullable(z.object({ endpointId, name: z.string(), workspaces: z.array(z.string()) })),
+  /** The thread that gets the answer, and whose rows pass through. */
+  threadId,
+  source: z.string(),
+  place: z.string(),
+  maxModelCalls: z.number(),
+  deadlineMs: z.optional(z.number()),
+  atMs: z.number(),
+});
+export type TaskStart = z.infer<typeof taskStart>;
+
+export const reportKinds = ["progress", "question", "blocked", "done", "failed"] as const;
+
+/** What a worker session tells the router. `text` is ready to show. */
+export const report = z.object({
+  id: reportId,
+  taskId,
+  kind: z.enum([...reportKinds, "cancelled", "paused", "waiting"]),
+  title: z.string(),
+  text: z.string().check(z.maxLength(20_000)),
+  /** 0 to 1; a `done` of at least 0.7 is relayed by code when the task is its thread's sole subscriber. */
+  confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
+  threadId,
+  authority,
+  tainted: z.boolean(),
+  status: taskStatus,
+  atMs: z.number(),
+});
+export type Report = z.infer<typeof report>;
+
+/** What people see of a task: the card of the widget, the row of the console. `revision` only grows; the highest wins. */
+export const taskCard = z.object({
+  taskId,
+  threadId,
+  title: z.string(),
+  status: taskStatus,
+  /** `you`, `studio-laptop`, `event`: only with status `waiting`. */
+  waitingFor: z.optional(z.string()),
+  machine: z.optional(z.string()),
+  /** Last step in one line: `npm test · 41 lines`. */
+  line: z.string().check(z.maxLength(300)),
+  modelCalls: z.number(),
+  startedMs: z.number(),
+  updatedMs: z.number(),
+  endedMs: z.optional(z.number()),
+  accepted: z.optional(z.boolean()),
+  revision: z.number(),
+});
+export type TaskCard = z.infer<typeof taskCard>;

@@ -1,0 +1,41 @@
+// Rows of a thread: what subscribers and viewers read from its log.
+import type { OutboundId, ReportId, TaskId, ThreadId, TriggerId } from "./ids.ts";
+import type { Trigger, Verdict } from "./trigger.ts";
+
+/** What is to be said in a thread, as the router decided it. The id makes a repeated `post` a no-op. */
+export type OutboundIntent = {
+  id: OutboundId;
+  threadId: ThreadId;
+  /** `reply`: the router's words; `relay`: a report's text, unchanged; `notice`: said by code (refusals, waiting, errors). */
+  kind: "reply" | "relay" | "notice";
+  text: string;
+  /** The trigger that this answers; its thread is the only possible target. */
+  triggerId?: TriggerId;
+  taskId?: TaskId;
+  reportId?: ReportId;
+  decisionId?: string;
+  hops: number;
+};
+
+/** `unknown`: it may have been sent; it is looked up by its marker before any retry. */
+export type OutboundState = "pending" | "sent" | "confirmed" | "expired" | "failed" | "unknown";
+
+export type ThreadRow =
+  | { kind: "trigger"; seq: number; atMs: number; trigger: Trigger; verdict: Verdict }
+  | { kind: "outbound"; seq: number; atMs: number; outbound: OutboundIntent; state: OutboundState; detail?: string }
+  /** In a root: a task was dispatched and has its own topic from here on. */
+  | { kind: "topic"; seq: number; atMs: number; topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId };
+
+/** A row on its way to a subscriber; names the other tasks that get it too. */
+export type DeliveredRow = { row: ThreadRow; alsoWith: TaskId[] };
+
+export type ThreadInfo = {
+  threadId: ThreadId;
+  source: string;
+  place: string;
+  threadKey: string;
+  title: string;
+  url?: string;
+  headSeq: number;
+  subscribers: TaskId[];
+};

@@ -1,0 +1,48 @@
+// One event of the outside world, normalised by a channel.
+import * as z from "zod/mini";
+import { artifactId, threadId, triggerId } from "./ids.ts";
+import { principal } from "./principal.ts";
+
+const shortText = z.string().check(z.maxLength(500));
+
+export const neighbour = z.object({ id: shortText, author: shortText, text: shortText });
+export type Neighbour = z.infer<typeof neighbour>;
+
+export const trigger = z.object({
+  id: triggerId,
+  /** Channel that brought it: `web`, `github`. */
+  source: z.string().check(z.minLength(1), z.maxLength(40)),
+  /** The source's own id of this delivery; with source and thread it makes the trigger's id. */
+  deliveryId: z.string().check(z.minLength(1), z.maxLength(200)),
+  threadId,
+  /** Where it happened: `widget`, `acme/app`. */
+  place: shortText,
+  /** The thread's key within source and place: `root:prs_…`, `topic:…`, `issue:12`, `branch:main`. */
+  threadKey: shortText,
+  threadTitle: shortText,
+  threadUrl: z.optional(z.string().check(z.maxLength(2000))),
+  /** The source's own name of the event: `message`, `issues.opened`, `check_run.completed`. */
+  kind: z.string().check(z.minLength(1), z.maxLength(80)),
+  principal,
+  /** Said to the agent: by name, by mention, or in a place where everything is. */
+  addressed: z.boolean(),
+  text: z.string(),
+  replyTo: z.optional(neighbour),
+  neighbours: z.optional(z.array(neighbour)),
+  /** Id of the comment, review, or message at the provider; an edit carries its original's. */
+  externalId: z.optional(shortText),
+  /** Small facts of the channel as text: `{ sha, conclusion, branch, url }`. */
+  facts: z.optional(z.record(z.string(), z.string())),
+  atMs: z.number(),
+  rawArtifact: z.optional(artifactId),
+  truncated: z.optional(z.boolean()),
+  hops: z.number(),
+});
+export type Trigger = z.infer<typeof trigger>;
+
+/** `ignore`: nothing happened; `record`: kept, nobody is asked; `candidate`: the router judges; `request`: explicitly asked. */
+export const outcomes = ["ignore", "record", "candidate", "request"] as const;
+export type Outcome = (typeof outcomes)[number];
+
+/** What the gate said, and by which rule. */
+export type Verdict = { outcome: Outcome; rule: string; reason: string };

@@ -1,0 +1,54 @@
+// Frames between the widget's page and its root Thread. JSON text, one object a frame.
+// Each row has (thread, seq); the page applies each once and resumes with a map thread → seq.
+import * as z from "zod/mini";
+import { taskId, threadId } from "./ids.ts";
+import { limits } from "./limits.ts";
+import type { Role } from "./principal.ts";
+import type { TaskCard } from "./task.ts";
+import type { OutboundState } from "./thread.ts";
+
+export const widgetProtocol = "switchyard.v1";
+
+const clientMsgId = z.string().check(z.regex(/^[A-Za-z0-9_-]{8,64}$/, "must be 8 to 64 letters, digits, - or _"));
+
+export const widgetClientFrame = z.discriminatedUnion("t", [
+  /** First frame: what the page has already. */
+  z.object({ t: z.literal("hello"), resume: z.record(z.string(), z.number()) }),
+  /** A message into the root, or into a topic's card. Kept in the page's outbox until its ack. */
+  z.object({
+    t: z.literal("send"),
+    clientMsgId,
+    threadId,
+    text: z.string().check(z.minLength(1, "must not be empty"), z.maxLength(limits.maxMessageChars)),
+    replyTo: z.optional(z.object({ id: z.string(), author: z.string(), text: z.string().check(z.maxLength(500)) })),
+  }),
+  /** A button on a card. Acknowledged like a message. */
+  z.object({ t: z.literal("act"), clientMsgId, taskId, threadId, action: z.enum(["stop", "continue", "accept", "reject"]) }),
+]);
+export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
+
+/** A row as the page shows it: no more than a person needs, nothing of other audiences. */
+export type WidgetRow =
+  | { kind: "message"; from: { role: Role; name: string; you: boolean }; text: string; clientMsgId?: string; atMs: number }
+  | { kind: "reply"; replyKind: "reply" | "relay" | "notice"; text: string; state: OutboundState; taskId?: string; atMs: number }
+  | { kind: "topic"; topicThreadId: string; taskId: string; title: string; atMs: number };
+
+export type WidgetServerFrame =
+  | { t: "welcome"; you: { role: Role; name: string }; rootThreadId: string; agentName: string; model: { ready: boolean; note?: string } }
+  | { t: "row"; threadId: string; seq: number; row: WidgetRow }
+  /** A send or act is durable. `seq` is its row's, when it made one. */
+  | { t: "ack"; clientMsgId: string; threadId: string; seq?: number }
+  /** A send or act was refused for good; it leaves the outbox. */
+  | { t: "refused"; clientMsgId: string; message: string }
+  | { t: "card"; threadId: string; card: TaskCard }
+  /** All rows before this frame bring the page up to date. */
+  | { t: "caught_up" };
+
+/** Close codes of the widget's socket. */
+export const widgetClose = {
+  protocolError: 4400,
+  /** The ticket is wrong, used or old: get a new one. */
+  unauthorised: 4401,
+  /** The person was revoked: forget the session. */
+  revoked: 4403,
+} as const;

@@ -1,0 +1,132 @@
+// Named deadlines over an object's single alarm. The rows are the truth; the alarm is only their minimum.
+import { type Deadline, isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
+
+/** Does the work of one deadline; a number re-arms it for that time, `undefined` ends it, a throw retries it with back-off. */
+export type DeadlineHandler = (deadline: Deadline) => Promise<number | undefined>;
+
+export class AlarmMux {
+  readonly #storage: DurableObjectStorage;
+  readonly #handlers: Record<string, DeadlineHandler>;
+
+  constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
+    this.#storage = storage;
+    this.#handlers = handlers;
+    storage.sql.exec(
+      "CREATE TABLE IF NOT EXISTS deadline (id TEXT PRIMARY KEY, due_ms INTEGER NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID",
+    );
+  }
+
+  /** Sets or moves a deadline. Inside a transaction it commits and rolls back with it. */
+  set(id: string, kind: string, dueMs: number, payload = ""): void {
+    this.#storage.sql.exec(
+      "INSERT INTO deadline (id, due_ms, kind, payload, attempts) VALUES (?, ?, ?, ?, 0) ON CONFLICT (id) DO UPDATE SET due_ms = excluded.due_ms, kind = excluded.kind, payload = excluded.payload, attempts = 0",
+      id,
+      dueMs,
+      kind,
+      payload,
+    );
+    this.#arm();
+  }
+
+  /** Sets a deadline only when there is none with this id, or a later one. */
+  setEarlier(id: string, kind: string, dueMs: number, payload = ""): void {
+    const known = this.due(id);
+    if (known === null || known > dueMs) this.set(id, kind, dueMs, payload);
+  }
+
+  clear(id: string): void {
+    this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id);
+    this.#arm();
+  }
+
+  due(id: string): number | null {
+    return this.#storage.sql.exec<{ due_ms: number }>("SELECT due_ms FROM deadline WHERE id = ?", id).toArray()[0]?.due_ms ?? null;
+  }
+
+  /** The earliest deadline, or null: what the wake list says of this object. */
+  nextMs(): number | null {
+    return this.#storage.sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM deadline").one().due;
+  }
+
+  /** The whole of an object's `alarm()`: never throws, always re-arms, drops nothing. Also run by `poke()`. */
+  async run(now: () => number): Promise<void> {
+    // Armed first: if this process dies half-way, the alarm comes again.
+    await this.#storage.setAlarm(now() + 30_000);
+    const due = this.#storage.sql
+      .exec<{ id: string; due_ms: number; kind: string; payload: string; attempts: number }>(
+        "SELECT * FROM deadline WHERE due_ms <= ? ORDER BY due_ms",
+        now(),
+      )
+      .toArray()
+      .map((row): Deadline => ({ id: row.id, dueMs: row.due_ms, kind: row.kind, payload: row.payload, attempts: row.attempts }));
+    for (const deadline of due) {
+      if (this.due(deadline.id) !== deadline.dueMs) continue;
+      await this.#runOne(deadline, now);
+    }
+    this.#arm();
+  }
+
+  async #runOne(deadline: Deadline, now: () => number): Promise<void> {
+    const handler = this.#handlers[deadline.kind];
+    try {
+      if (!handler) throw new Error(`no handler for deadline kind "${deadline.kind}"`);
+      const again = await handler(deadline);
+      // A handler that moved its own deadline has the last word.
+      if (this.due(deadline.id) !== deadline.dueMs) return;
+      if (again === undefined) this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", deadline.id);
+      else this.#storage.sql.exec("UPDATE deadline SET due_ms = ?, attempts = 0 WHERE id = ?", again, deadline.id);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      const attempts = isPlatformHiccup(message) ? deadline.attempts : deadline.attempts + 1;
+      console.error(JSON.stringify({ at: "alarm", deadline: deadline.id, kind: deadline.kind, attempts, error: message }));
+      this.#storage.sql.exec(
+        "UPDATE deadline SET due_ms = ?, attempts = ? WHERE id = ? AND due_ms = ?",
+        retryAtMs(now(), attempts),
+        attempts,
+        deadline.id,
+        deadline.dueMs,
+      );
+    }
+  }
+
+  #arm(): void {
+    const next = this.nextMs();
+    // Not awaited: inside a transaction it must stay synchronous, and the output gate holds replies until it is durable.
+    if (next === null) void this.#storage.deleteAlarm();
+    else void this.#storage.setAlarm(next);
+  }
+}
+
+/** Runs one thing at a time and once more if it was asked meanwhile: the shape of every pump. Errors go to `onError`, which arms a retry. */
+export class Pump {
+  #running: Promise<void> | null = null;
+  #again = false;
+  readonly #work: () => Promise<void>;
+  readonly #onError: (error: unknown) => void;
+
+  constructor(work: () => Promise<void>, onError: (error: unknown) => void) {
+    this.#work = work;
+    this.#onError = onError;
+  }
+
+  /** Starts the work, or has it run again when it is under way. Resolves when nothing is left that was asked for. */
+  kick(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#loop().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #loop(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      try {
+        await this.#work();
+      } catch (error) {
+        this.#onError(error);
+        return;
+      }
+    }
+  }
+}

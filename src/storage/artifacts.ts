@@ -1,0 +1,28 @@
+// Content in R2 by checksum. The id is the SHA-256, so a repeated put is the same object and damage is seen on reading.
+import { Fault } from "../protocol/fault.ts";
+
+const keyOf = (artifactId: string): string => `artifact/${artifactId}`;
+
+async function artifactIdOf(bytes: Uint8Array): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return `art_${Array.from(hash, (byte) => byte.toString(16).padStart(2, "0"))
+    .join("")
+    .slice(0, 40)}`;
+}
+
+/** Stores bytes and returns their artifact id. Idempotent. */
+export async function putArtifact(store: R2Bucket, bytes: Uint8Array, contentType: string): Promise<string> {
+  const artifactId = await artifactIdOf(bytes);
+  await store.put(keyOf(artifactId), bytes, { httpMetadata: { contentType } });
+  return artifactId;
+}
+
+/** The bytes of an artifact, checked against its id; null when there is none. Throws `Fault("internal")` when they are damaged. */
+export async function getArtifact(store: R2Bucket, artifactId: string): Promise<Uint8Array | null> {
+  const object = await store.get(keyOf(artifactId));
+  if (!object) return null;
+  const bytes = new Uint8Array(await object.arrayBuffer());
+  if ((await artifactIdOf(bytes)) !== artifactId)
+    throw new Fault("internal", `The stored content of ${artifactId} does not match its checksum.`);
+  return bytes;
+}

@@ -1,0 +1,82 @@
+// D1: configuration, and projections that may lag. Losing it loses nothing that was accepted.
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** Projection: the highest revision wins. */
+export const threads = sqliteTable("threads", {
+  id: text().primaryKey(),
+  source: text().notNull(),
+  place: text().notNull(),
+  threadKey: text("thread_key").notNull(),
+  title: text().notNull(),
+  url: text(),
+  headSeq: integer("head_seq").notNull(),
+  updatedMs: integer("updated_ms").notNull(),
+});
+
+/** Projection: `card` is the task's card as JSON; the highest revision wins. */
+export const tasks = sqliteTable(
+  "tasks",
+  {
+    id: text().primaryKey(),
+    threadId: text("thread_id").notNull(),
+    endpointId: text("endpoint_id"),
+    decisionId: text("decision_id").notNull(),
+    source: text().notNull(),
+    place: text().notNull(),
+    askedBy: text("asked_by").notNull(),
+    card: text().notNull(),
+    revision: integer().notNull(),
+    updatedMs: integer("updated_ms").notNull(),
+  },
+  (table) => [index("tasks_updated").on(table.updatedMs)],
+);
+
+export const people = sqliteTable("people", {
+  id: text().primaryKey(),
+  name: text().notNull(),
+  role: text({ enum: ["owner", "member"] }).notNull(),
+  createdMs: integer("created_ms").notNull(),
+  revokedMs: integer("revoked_ms"),
+});
+
+/** Accounts of people at a source: `github` + login (lower case). */
+export const accounts = sqliteTable(
+  "accounts",
+  { source: text().notNull(), login: text().notNull(), personId: text("person_id").notNull() },
+  (table) => [primaryKey({ columns: [table.source, table.login] })],
+);
+
+/** Personal invite links and enrolment codes: only their hash is kept, each is used once. */
+export const grants = sqliteTable("grants", {
+  hash: text().primaryKey(),
+  kind: text({ enum: ["invite", "enrolment"] }).notNull(),
+  personId: text("person_id"),
+  expiresMs: integer("expires_ms").notNull(),
+  usedMs: integer("used_ms"),
+});
+
+export const endpoints = sqliteTable("endpoints", {
+  id: text().primaryKey(),
+  name: text().notNull(),
+  platform: text().notNull(),
+  createdMs: integer("created_ms").notNull(),
+  revokedMs: integer("revoked_ms"),
+});
+
+/** Each saved version whole; the highest is in force. */
+export const gateRules = sqliteTable("gate_rules", {
+  version: integer().primaryKey(),
+  rules: text().notNull(),
+  savedBy: text("saved_by").notNull(),
+  savedMs: integer("saved_ms").notNull(),
+});
+
+/** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
+export const wakeList = sqliteTable("wake_list", {
+  objectId: text("object_id").primaryKey(),
+  kind: text({ enum: ["router", "thread", "worker", "endpoint"] }).notNull(),
+  dueMs: integer("due_ms").notNull(),
+});
+
+/** Small facts about the deployment: when a signed ping of GitHub arrived, and the like. */
+export const facts = sqliteTable("facts", { name: text().primaryKey(), value: text().notNull(), atMs: integer("at_ms").notNull() });

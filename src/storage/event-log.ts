@@ -1,0 +1,67 @@
+// The one typed, append-only event log of an object, in its own SQLite.
+import type { Logged, SwitchyardEvent } from "../protocol/events.ts";
+
+/** Rows `{seq, at_ms, kind, key, body}`; `key` is unique where it is given and makes an append idempotent. */
+export class EventLog<E extends SwitchyardEvent> {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(
+      "CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT UNIQUE, body TEXT NOT NULL)",
+    );
+  }
+
+  /** Appends an event and returns its sequence number. Call it inside the transaction of the change that it records. */
+  append(event: E, atMs: number, key: string | null = null): number {
+    const row = this.#sql
+      .exec<{ seq: number }>(
+        "INSERT INTO log (at_ms, kind, key, body) VALUES (?, ?, ?, ?) RETURNING seq",
+        atMs,
+        event.kind,
+        key,
+        JSON.stringify(event),
+      )
+      .one();
+    return row.seq;
+  }
+
+  /** The row with this key, or null. */
+  byKey(key: string): Logged<E> | null {
+    return this.#rows("SELECT seq, at_ms, body FROM log WHERE key = ?", key)[0] ?? null;
+  }
+
+  at(seq: number): Logged<E> | null {
+    return this.#rows("SELECT seq, at_ms, body FROM log WHERE seq = ?", seq)[0] ?? null;
+  }
+
+  /** Rows after `afterSeq`, oldest first, at most `limit`; only the given kinds when there are any, and only those that name `about`. */
+  after(afterSeq: number, limit: number, kinds: readonly E["kind"][] = [], about = ""): Logged<E>[] {
+    const filter = kinds.length === 0 ? "" : ` AND kind IN (${kinds.map(() => "?").join(", ")})`;
+    const naming = about === "" ? "" : " AND instr(body, ?) > 0";
+    const values = [...kinds, ...(about === "" ? [] : [about])];
+    return this.#rows(`SELECT seq, at_ms, body FROM log WHERE seq > ?${filter}${naming} ORDER BY seq LIMIT ?`, afterSeq, ...values, limit);
+  }
+
+  /** The newest rows before `beforeSeq`, oldest first. */
+  before(beforeSeq: number, limit: number, kinds: readonly E["kind"][] = []): Logged<E>[] {
+    const filter = kinds.length === 0 ? "" : ` AND kind IN (${kinds.map(() => "?").join(", ")})`;
+    return this.#rows(
+      `SELECT seq, at_ms, body FROM log WHERE seq < ?${filter} ORDER BY seq DESC LIMIT ?`,
+      beforeSeq,
+      ...kinds,
+      limit,
+    ).reverse();
+  }
+
+  headSeq(): number {
+    return this.#sql.exec<{ head: number | null }>("SELECT MAX(seq) AS head FROM log").one().head ?? 0;
+  }
+
+  #rows(query: string, ...bindings: (string | number)[]): Logged<E>[] {
+    return this.#sql
+      .exec<{ seq: number; at_ms: number; body: string }>(query, ...bindings)
+      .toArray()
+      .map((row) => ({ seq: row.seq, atMs: row.at_ms, event: JSON.parse(row.body) as E }));
+  }
+}

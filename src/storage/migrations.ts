@@ -1,0 +1,44 @@
+// The Worker applies its own D1 migrations on first use, in the layout of `wrangler d1 migrations`, so that both agree.
+import init from "../../migrations/0000_init.sql";
+
+/** Every migration, in order. A new file is one import and one line here. */
+const migrations: readonly { name: string; sql: string }[] = [{ name: "0000_init.sql", sql: init }];
+
+const ready = new WeakMap<D1Database, Promise<void>>();
+
+/** Resolves when all migrations are applied; the result is kept for this isolate, a failure is not. */
+export function migrated(db: D1Database): Promise<void> {
+  const known = ready.get(db);
+  if (known) return known;
+  const run = migrate(db).catch((error: unknown) => {
+    ready.delete(db);
+    throw error;
+  });
+  ready.set(db, run);
+  return run;
+}
+
+async function migrate(db: D1Database): Promise<void> {
+  await db
+    .prepare(
+      "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
+    )
+    .run();
+  const applied = new Set((await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>()).results.map((row) => row.name));
+  for (const { name, sql } of migrations) {
+    if (applied.has(name)) continue;
+    const statements = sql
+      .split("--> statement-breakpoint")
+      .map((statement) => statement.trim())
+      .filter(Boolean);
+    try {
+      // The name goes first: of several isolates at once exactly one commits, the others see the unique constraint.
+      await db.batch([
+        db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name),
+        ...statements.map((statement) => db.prepare(statement)),
+      ]);
+    } catch (error) {
+      if (!/UNIQUE constraint failed: d1_migrations\.name/.test(String(error))) throw error;
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import { env } from "cloudflare:workers";
+import { expect, test } from "vitest";
+import type { Env } from "../../src/env.ts";
+import { migrated } from "../../src/storage/migrations.ts";
+import { overdueObjects, WakeList } from "../../src/storage/wake-list.ts";
+
+const { DB } = env as unknown as Env;
+
+test("twenty isolates that migrate at once leave each migration applied once", async () => {
+  await Promise.all(
+    Array.from({ length: 20 }, () => migrated(new Proxy(DB, { get: (db, key) => Reflect.get(db, key).bind(db) }) as D1Database)),
+  );
+  const { results } = await DB.prepare("SELECT name FROM d1_migrations").all();
+  expect(results).toEqual([{ name: "0000_init.sql" }]);
+});
+
+test("an object stands on the wake list while it is busy, and is handed to the cron once when it is overdue", async () => {
+  await migrated(DB);
+  const list = new WakeList(DB, "worker", "tsk_wake");
+  await list.report(1000);
+  expect(await overdueObjects(DB, 50_000)).toEqual([]);
+  expect((await overdueObjects(DB, 200_000)).map((entry) => entry.objectId)).toEqual(["tsk_wake"]);
+  expect(await overdueObjects(DB, 200_000)).toEqual([]);
+  await list.report(null);
+  expect(await overdueObjects(DB, 9_000_000)).toEqual([]);
+});

@@ -1,0 +1,51 @@
+import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
+import { defineConfig } from "vitest/config";
+import { outboundTrap } from "./test/support/outbound-trap.ts";
+
+// pure: decisions and words, in Node. workerd: objects and the Worker, in the real runtime. system: real processes and a real browser.
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "pure",
+          include: ["test/core/**/*.test.ts", "test/protocol/**/*.test.ts", "test/daemon/**/*.test.ts"],
+          environment: "node",
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            main: "./src/index.ts",
+            wrangler: { configPath: "./test/support/wrangler.test.toml" },
+            miniflare: {
+              outboundService: outboundTrap,
+              bindings: {
+                SESSION_SECRET: "test-session-secret-of-32-bytes!",
+                OPERATOR_TOKEN: "test-operator-token",
+                GITHUB_WEBHOOK_SECRET: "s3cret",
+                GITHUB_TOKEN: "test-github-token",
+                GITHUB_API_URL: "http://github.test",
+                MODEL_PROVIDER: "openai-compatible",
+                MODEL_BASE_URL: "http://model.test/v1",
+                MODEL_API_KEY: "test-model-key",
+                MODEL_NAME: "scripted",
+              },
+            },
+          }),
+        ],
+        test: { name: "workerd", include: ["test/workerd/**/*.test.ts"], testTimeout: 30_000 },
+      },
+      {
+        test: {
+          name: "system",
+          include: ["test/system/**/*.test.ts"],
+          environment: "node",
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
