@@ -1,4 +1,234 @@
-// A stand-in of an OpenAI-compatible model server. Filled by its own commit.
-export async function handleModel(_request: Request): Promise<Response> {
-  return new Response("not scripted", { status: 500 });
+// A stand-in of an OpenAI-compatible model server: it speaks the real wire protocol, is scripted through `/control`, and can misbehave.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type ModelFault = "429" | "500" | "401" | "404" | "hang" | "garbage" | "cut" | "no_choices" | "duplicate_ids";
+
+export type ScriptedCall = {
+  tool: string;
+  /** The strings `$trg`, `$rep` and `$cmd` in it become the last such id of the request. */
+  input?: unknown;
+  /** The raw text of the arguments instead of `input`: for arguments that are no JSON. */
+  rawInput?: string;
+};
+
+export type ScriptedReply = {
+  text?: string;
+  calls?: ScriptedCall[];
+  fault?: ModelFault;
+  delayMs?: number;
+  /** Seconds of the `Retry-After` header of a 429; 1 by default. */
+  retryAfter?: number;
+  /** Null: the provider does not say what it counted. */
+  usage?: null;
+};
+
+/** Used in order. `when`: a text, or several that must all occur in the request's body; the newest matching script answers. */
+export type ModelScript = { when: string | string[]; replies: ScriptedReply[] };
+
+const hangMs = 5 * 60_000;
+const keptRequests = 5_000;
+
+type ChatRequest = { stream?: boolean; stream_options?: { include_usage?: boolean }; tools?: { function: { name: string } }[] };
+type WireCall = { id: string; name: string; arguments: string };
+
+/** One server's state and its request handler. */
+function modelServer(): {
+  handle(request: Request): Promise<Response>;
+  script(script: ModelScript): void;
+  requests(contains?: string): string[];
+} {
+  const scripts: (ModelScript & { used: number })[] = [];
+  const bodies: string[] = [];
+  let answered = 0;
+
+  const script = (added: ModelScript): void => {
+    scripts.unshift({ ...added, used: 0 });
+  };
+  const requests = (contains = ""): string[] => bodies.filter((body) => body.includes(contains));
+
+  async function handle(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    if (url.pathname === "/control/script" && request.method === "POST") {
+      script((await request.json()) as ModelScript);
+      return Response.json({ ok: true });
+    }
+    if (url.pathname === "/control/requests") return Response.json(requests(url.searchParams.get("contains") ?? ""));
+    if (!url.pathname.endsWith("/chat/completions") || request.method !== "POST") return failure(404, `nothing at ${url.pathname}`);
+
+    const body = await request.text();
+    bodies.push(body);
+    if (bodies.length > keptRequests) bodies.shift();
+    const match = scripts.find(({ when }) => (Array.isArray(when) ? when : [when]).every((part) => body.includes(part)));
+    if (!match) return failure(500, "no script matches this request");
+    const reply = match.replies[match.used++];
+    if (!reply) return failure(500, "script is used up");
+    if (reply.delayMs !== undefined) await pause(reply.delayMs);
+    answered += 1;
+    return answer(reply, body, answered);
+  }
+
+  return { handle, script, requests };
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
+
+const failure = (status: number, message: string, headers: Record<string, string> = {}): Response =>
+  Response.json({ error: { message, type: "stand_in", code: status } }, { status, headers });
+
+/** The last `trg_`, `rep_` and `cmd_` ids of the request stand for the placeholders of a scripted input. */
+function fillPlaceholders(input: unknown, body: string): string {
+  return JSON.stringify(input ?? {}).replace(/\$(trg|rep|cmd)\b/g, (whole, prefix: string) => {
+    const ids = body.match(new RegExp(`${prefix}_[a-z0-9]+(?:-[a-z0-9]+)?`, "g"));
+    return ids?.at(-1) ?? whole;
+  });
+}
+
+async function answer(reply: ScriptedReply, body: string, n: number): Promise<Response> {
+  const request = JSON.parse(body) as ChatRequest;
+  switch (reply.fault) {
+    case "429":
+      return failure(429, "slow down", { "retry-after": String(reply.retryAfter ?? 1) });
+    case "500":
+      return failure(500, "the model server has a fault");
+    case "401":
+      return failure(401, "invalid api key");
+    case "404":
+      return failure(404, "the model does not exist");
+    case "hang":
+      await pause(hangMs);
+      return failure(504, "hung");
+    case "garbage":
+      return new Response("<html><body>bad gateway, truly</body></html>", { headers: { "content-type": "application/json" } });
+    case "no_choices":
+      return Response.json({ id: `chatcmpl-${n}`, object: "chat.completion", created: 0, model: "scripted", choices: [] });
+    case "cut":
+    case "duplicate_ids":
+    case undefined:
+  }
+  const calls = wireCalls(reply, request, body, n);
+  const whole = request.stream ? sse(reply, calls, request, n) : JSON.stringify(completion(reply, calls, n));
+  const type = request.stream ? "text/event-stream" : "application/json";
+  if (reply.fault === "cut") return new Response(cutBody(whole), { headers: { "content-type": type } });
+  return new Response(whole, { headers: { "content-type": type } });
+}
+
+function wireCalls(reply: ScriptedReply, request: ChatRequest, body: string, n: number): WireCall[] {
+  let calls = reply.calls ?? [];
+  const duplicate = reply.fault === "duplicate_ids";
+  if (duplicate && calls.length === 0) calls = [{ tool: request.tools?.[0]?.function.name ?? "none", input: {} }];
+  if (duplicate && calls.length === 1) calls = [...calls, ...calls];
+  return calls.map((call, i) => ({
+    id: duplicate ? `call_${n}_same` : `call_${n}_${i}`,
+    name: call.tool,
+    arguments: call.rawInput ?? fillPlaceholders(call.input, body),
+  }));
+}
+
+const usageOf = (reply: ScriptedReply): { usage?: object } =>
+  reply.usage === null
+    ? {}
+    : { usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120, prompt_tokens_details: { cached_tokens: 60 } } };
+
+const toolCall = (call: WireCall): object => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } });
+
+const completion = (reply: ScriptedReply, calls: WireCall[], n: number): object => ({
+  id: `chatcmpl-${n}`,
+  object: "chat.completion",
+  created: 1_700_000_000,
+  model: "scripted",
+  choices: [
+    {
+      index: 0,
+      message: { role: "assistant", content: reply.text ?? null, ...(calls.length > 0 ? { tool_calls: calls.map(toolCall) } : {}) },
+      finish_reason: calls.length > 0 ? "tool_calls" : "stop",
+    },
+  ],
+  ...usageOf(reply),
+});
+
+/** The same answer as server-sent events: text in two pieces, each call's arguments in two pieces. */
+function sse(reply: ScriptedReply, calls: WireCall[], request: ChatRequest, n: number): string {
+  const chunk = (delta: object, finish: string | null = null): object => ({
+    id: `chatcmpl-${n}`,
+    object: "chat.completion.chunk",
+    created: 1_700_000_000,
+    model: "scripted",
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  });
+  const text = reply.text ?? "";
+  const middle = Math.ceil(text.length / 2);
+  const chunks: object[] = [chunk({ role: "assistant", content: "" })];
+  for (const piece of [text.slice(0, middle), text.slice(middle)]) if (piece) chunks.push(chunk({ content: piece }));
+  calls.forEach((call, index) => {
+    const half = Math.ceil(call.arguments.length / 2);
+    const head = { ...call, arguments: call.arguments.slice(0, half) };
+    chunks.push(chunk({ tool_calls: [{ index, ...toolCall(head) }] }));
+    chunks.push(chunk({ tool_calls: [{ index, function: { arguments: call.arguments.slice(half) } }] }));
+  });
+  chunks.push(chunk({}, calls.length > 0 ? "tool_calls" : "stop"));
+  if (request.stream_options?.include_usage) chunks.push({ ...chunk({}), choices: [], ...usageOf(reply) });
+  return `${chunks.map((each) => `data: ${JSON.stringify(each)}\n\n`).join("")}data: [DONE]\n\n`;
+}
+
+/** Half of the body, then a broken connection. */
+function cutBody(whole: string): ReadableStream<Uint8Array> {
+  let sent = false;
+  return new ReadableStream({
+    pull(controller) {
+      if (sent) {
+        controller.error(new Error("cut by the stand-in"));
+        return;
+      }
+      sent = true;
+      controller.enqueue(new TextEncoder().encode(whole.slice(0, Math.floor(whole.length / 2))));
+    },
+  });
+}
+
+const trapped = modelServer();
+
+/** The stand-in behind http://model.test of the workerd tests. */
+export const handleModel = (request: Request): Promise<Response> => trapped.handle(request);
+
+export type ModelServer = {
+  /** Without `/v1`: that is part of MODEL_BASE_URL, as with a real provider. */
+  url: string;
+  script(script: ModelScript): void;
+  requests(contains?: string): string[];
+  close(): Promise<void>;
+};
+
+/** The same stand-in as a real HTTP server on loopback; `port` lets a test bring it back at the same address. */
+export async function startModelServer(port = 0): Promise<ModelServer> {
+  const model = modelServer();
+  const server = createServer((incoming, outgoing) => {
+    void (async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+      const bodyless = incoming.method === "GET" || incoming.method === "HEAD";
+      const request = new Request(`http://127.0.0.1${incoming.url ?? "/"}`, {
+        method: incoming.method ?? "GET",
+        body: bodyless ? null : Buffer.concat(chunks),
+      });
+      const response = await model.handle(request);
+      outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+      if (response.body) for await (const piece of response.body) await new Promise((resolve) => outgoing.write(piece, resolve));
+      outgoing.end();
+    })().catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : new Error(String(error))));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    script: model.script,
+    requests: model.requests,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
 }
