@@ -33,6 +33,8 @@ export type RouterItem =
   | { item: "observed"; lines: string[] }
   | { item: "tasks"; open: TaskLine[]; recent: TaskLine[] }
   | { item: "machines"; list: { id: string; name: string; online: boolean; workspaces: string[] }[] }
+  /** Made by code at the start of a transcript segment: what the earlier ones decided, one line each. */
+  | { item: "summary"; lines: string[] }
   /** Why a call of the last turn was refused, or what is still unsettled. */
   | { item: "problem"; settles: string[]; text: string };
 
