@@ -1,0 +1,151 @@
+// The gate: deterministic rules that judge a trigger before any model runs. The first rule that matches wins.
+import type { GateRule, GateRules } from "../protocol/gate.ts";
+import type { Role } from "../protocol/principal.ts";
+import type { Outcome, Trigger, Verdict } from "../protocol/trigger.ts";
+
+/** [G1] Every trigger gets a verdict, also when no rule knows its source: it is kept, and nobody is asked. */
+const noRule: Verdict = { outcome: "record", rule: "default", reason: "No rule speaks of this; it is kept, and nobody is asked." };
+
+/** [G2] The verdict of the first rule whose conditions all hold. */
+export function judge(rules: GateRules, trigger: Trigger): Verdict {
+  const rule = rules.rules.find((candidate) => matches(candidate, trigger));
+  return rule ? { outcome: rule.outcome, rule: rule.id, reason: rule.reason } : noRule;
+}
+
+function matches(rule: GateRule, trigger: Trigger): boolean {
+  return (
+    (rule.source === undefined || rule.source === trigger.source) &&
+    (rule.place === undefined || matchesPattern(rule.place.toLowerCase(), trigger.place.toLowerCase())) &&
+    (rule.kind === undefined || matchesPattern(rule.kind, trigger.kind)) &&
+    (rule.roles === undefined || rule.roles.includes(trigger.principal.role)) &&
+    (rule.principalId === undefined || rule.principalId.toLowerCase() === trigger.principal.id.toLowerCase()) &&
+    (rule.addressed === undefined || rule.addressed === trigger.addressed) &&
+    (rule.facts === undefined || Object.entries(rule.facts).every(([name, value]) => trigger.facts?.[name] === value)) &&
+    (rule.anyWord === undefined || rule.anyWord.some((word) => holdsWord(trigger.text, word)))
+  );
+}
+
+const matchesPattern = (pattern: string, value: string): boolean =>
+  pattern.endsWith("*") ? value.startsWith(pattern.slice(0, -1)) : value === pattern;
+
+// Scripts that write words without spaces between them, or join particles to them: there a word has no visible border.
+const borderless =
+  "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}";
+const wordChar = `[[\\p{L}\\p{M}\\p{N}_]--[${borderless}]]`;
+
+/** Whether the text holds the word as a word: `test` is not in `latest`, but 部署 is in 请部署一下. */
+function holdsWord(text: string, word: string): boolean {
+  const plain = word.normalize("NFC").trim();
+  if (plain === "") return false;
+  const literal = plain.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+  const edge = new RegExp(wordChar, "v");
+  const before = edge.test([...plain][0] ?? "") ? `(?<!${wordChar})` : "";
+  const after = edge.test([...plain].at(-1) ?? "") ? `(?!${wordChar})` : "";
+  return new RegExp(`${before}${literal}${after}`, "iv").test(text.normalize("NFC"));
+}
+
+const people: Role[] = ["owner", "member", "guest", "public"];
+
+const rulesFor = (
+  id: string,
+  outcome: Outcome,
+  kinds: readonly string[],
+  reason: string,
+  more: Partial<Pick<GateRule, "roles" | "facts">> = {},
+): GateRule[] => kinds.map((kind) => ({ id: `${id}:${kind}`, outcome, source: "github", kind, reason, ...more }));
+
+const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
+
+/** Version 0: in force until an owner saves rules of the team's own. */
+export const defaultRules: GateRules = {
+  version: 0,
+  rules: [
+    { id: "own", outcome: "ignore", roles: ["agent"], reason: "Our own output never asks us for anything." },
+    { id: "web.message", outcome: "request", source: "web", roles: people, reason: "A message in the widget is addressed to us." },
+
+    // Machines before people: a bot that mentions us is still a bot.
+    ...["failure", "timed_out", "startup_failure"].flatMap((conclusion) =>
+      rulesFor(
+        `github.ci.${conclusion}`,
+        "record",
+        ciKinds,
+        "A check failed: kept for whoever asks; work starts only when a person asks for it.",
+        { facts: { conclusion } },
+      ),
+    ),
+    ...rulesFor("github.ci", "ignore", ["check_run.*", "check_suite.*", "workflow_run.*"], "A check that did not fail, or has not ended."),
+    ...rulesFor("github.push", "record", ["push"], "New commits: kept as context."),
+    {
+      id: "github.bot",
+      outcome: "ignore",
+      source: "github",
+      roles: ["bot"],
+      reason: "Other bots are heard only where a rule of the team allows it.",
+    },
+
+    {
+      id: "github.addressed",
+      outcome: "request",
+      source: "github",
+      roles: people,
+      addressed: true,
+      reason: "A person asked us: by a mention, an assignment, or a review request.",
+    },
+    ...rulesFor("github.wordless", "record", ["pull_request_review.submitted"], "A review without words asks nothing.", {
+      facts: { words: "none" },
+    }),
+    ...rulesFor(
+      "github.said",
+      "candidate",
+      [
+        "issues.opened",
+        "issue_comment.created",
+        "pull_request.opened",
+        "pull_request_review.submitted",
+        "pull_request_review_comment.created",
+      ],
+      "A person said something new; the router judges whether it concerns us.",
+      { roles: people },
+    ),
+    ...rulesFor(
+      "github.changed",
+      "record",
+      [
+        "issues.edited",
+        "issues.closed",
+        "issues.reopened",
+        "issues.labeled",
+        "issues.unlabeled",
+        "issues.assigned",
+        "issues.unassigned",
+        "issues.deleted",
+        "issues.transferred",
+        "issue_comment.edited",
+        "issue_comment.deleted",
+        "pull_request.edited",
+        "pull_request.closed",
+        "pull_request.reopened",
+        "pull_request.synchronize",
+        "pull_request.labeled",
+        "pull_request.unlabeled",
+        "pull_request.assigned",
+        "pull_request.unassigned",
+        "pull_request.ready_for_review",
+        "pull_request.converted_to_draft",
+        "pull_request.review_requested",
+        "pull_request.review_request_removed",
+        "pull_request_review.edited",
+        "pull_request_review.dismissed",
+        "pull_request_review_comment.edited",
+        "pull_request_review_comment.deleted",
+      ],
+      "A change of state or wording: kept as context, nobody is asked.",
+    ),
+    {
+      id: "github.other",
+      outcome: "ignore",
+      source: "github",
+      reason: "No rule asks for this kind of event; only a task that follows the thread sees it.",
+    },
+  ],
+};

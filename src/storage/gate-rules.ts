@@ -1,0 +1,83 @@
+// Gate rules in D1: each saved version whole, the highest in force. A reader never waits long and never fails:
+// the gate must judge also while D1 is away.
+import * as z from "zod/mini";
+import { defaultRules } from "../core/gate.ts";
+import { Fault } from "../protocol/fault.ts";
+import { type GateRules, gateRule } from "../protocol/gate.ts";
+import { migrated } from "./migrations.ts";
+
+const cacheMs = 10_000;
+const readTimeoutMs = 2_000;
+
+/** A rule set is walked for each event and stored in one D1 row. */
+const maxRules = 500;
+
+const ruleList = z.array(gateRule).check(
+  z.maxLength(maxRules, `must hold at most ${maxRules} rules`),
+  z.refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "must not use a rule id twice"),
+);
+
+// Results only, never promises: a promise of one request must not be awaited by another.
+const known = new WeakMap<D1Database, { rules: GateRules; untilMs: number }>();
+
+/** The rules in force, at most about 10 s old. When D1 is away: the last known ones, else the defaults. */
+export async function rulesInForce(db: D1Database, nowMs: number): Promise<GateRules> {
+  const cached = known.get(db);
+  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.rules;
+  let rules: GateRules;
+  try {
+    rules = await readHighest(db);
+  } catch (error) {
+    rules = cached?.rules ?? defaultRules;
+    console.error(JSON.stringify({ at: "gate-rules", using: rules.version, error: String(error) }));
+  }
+  // A save that ended while this read was under way knows better.
+  const newest = known.get(db);
+  if (newest && newest !== cached) return newest.rules;
+  known.set(db, { rules, untilMs: nowMs + cacheMs });
+  return rules;
+}
+
+async function readHighest(db: D1Database): Promise<GateRules> {
+  const row = await withTimeout(
+    (async () => {
+      await migrated(db);
+      return db.prepare("SELECT version, rules FROM gate_rules ORDER BY version DESC LIMIT 1").first<{ version: number; rules: string }>();
+    })(),
+  );
+  if (!row) return defaultRules;
+  return { version: row.version, rules: ruleList.parse(JSON.parse(row.rules)) };
+}
+
+function withTimeout<T>(work: Promise<T>): Promise<T> {
+  let timer: number | null = null;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`D1 did not answer within ${readTimeoutMs} ms`)), readTimeoutMs);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/**
+ * Saves a changed set as the next version. `edited.version` is the version that was edited: when another one was saved
+ * meanwhile, nothing is written and the caller hears `conflict`.
+ */
+export async function saveRules(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<GateRules> {
+  const parsed = ruleList.safeParse(edited.rules);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const where = issue && issue.path.length > 0 ? `Rule ${issue.path.join(".")}` : "The list of rules";
+    throw new Fault("bad_input", `${where} ${issue?.message ?? "is not valid"}. Nothing was saved.`);
+  }
+  await migrated(db);
+  const saved = await db
+    .prepare(
+      "INSERT INTO gate_rules (version, rules, saved_by, saved_ms) SELECT ?1 + 1, ?2, ?3, ?4 WHERE (SELECT COALESCE(MAX(version), 0) FROM gate_rules) = ?1",
+    )
+    .bind(edited.version, JSON.stringify(parsed.data), by, nowMs)
+    .run();
+  if (saved.meta.changes !== 1)
+    throw new Fault("conflict", "Somebody else saved rules meanwhile. Look at the newest version and make your change again.");
+  const rules: GateRules = { version: edited.version + 1, rules: parsed.data };
+  known.set(db, { rules, untilMs: nowMs + cacheMs });
+  return rules;
+}
