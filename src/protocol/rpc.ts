@@ -133,4 +133,8 @@ export interface EndpointRpc extends ObjectRpc {
 export interface BoardRpc {
   change(input: BoardChange[]): Promise<void>;
   snapshot(): Promise<BoardState>;
+  /** Uses a console's ticket; false when it was used before or is too old. */
+  redeem(input: { ticketId: string; expiresMs: number; nowMs: number }): Promise<boolean>;
+  /** Closes the sockets of a console session that signed out. */
+  closeSession(input: { sessionId: string }): Promise<{ closed: number }>;
 }

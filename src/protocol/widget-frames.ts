@@ -7,7 +7,7 @@ import type { Role } from "./principal.ts";
 import type { TaskCard } from "./task.ts";
 import type { OutboundState } from "./thread.ts";
 
-export const widgetProtocol = "switchyard.v1";
+export { widgetClose, widgetProtocol } from "./widget-wire.ts";
 
 const clientMsgId = z.string().check(z.regex(/^[A-Za-z0-9_-]{8,64}$/, "must be 8 to 64 letters, digits, - or _"));
 
@@ -43,12 +43,3 @@ export type WidgetServerFrame =
   | { t: "card"; threadId: string; card: TaskCard }
   /** All rows before this frame bring the page up to date. */
   | { t: "caught_up" };
-
-/** Close codes of the widget's socket. */
-export const widgetClose = {
-  protocolError: 4400,
-  /** The ticket is wrong, used or old: get a new one. */
-  unauthorised: 4401,
-  /** The person was revoked: forget the session. */
-  revoked: 4403,
-} as const;

@@ -1,0 +1,41 @@
+// Builds the browser parts into dist/assets: the widget's loader and frame, the console, the demo page.
+import { cp, mkdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const web = join(root, "src/web");
+
+export const assetsFolder = join(root, "dist/assets");
+
+/** Output below `dist/assets` ← source below `src/web`. */
+const scripts = {
+  widget: "loader.ts",
+  "widget/app": "widget/main.tsx",
+  "console/app": "console/main.tsx",
+};
+const styles = { "widget/app": "widget/widget.css", "console/app": "console/console.css", "demo/demo": "demo/demo.css" };
+const pages = ["widget/index.html", "console/index.html", "demo/index.html"];
+
+/** Builds everything anew. Throws with esbuild's message when a source does not compile. */
+export async function buildAssets(): Promise<void> {
+  await rm(assetsFolder, { recursive: true, force: true });
+  await mkdir(assetsFolder, { recursive: true });
+  const common = { bundle: true, minify: true, outdir: assetsFolder, target: ["es2022", "safari16"], logLevel: "error" } as const;
+  const inputs = (entries: Record<string, string>) =>
+    Object.entries(entries).map(([output, source]) => ({ out: output, in: join(web, source) }));
+  await Promise.all([
+    build({ ...common, entryPoints: inputs(scripts), format: "iife", jsx: "automatic", jsxImportSource: "preact", legalComments: "none" }),
+    build({ ...common, entryPoints: inputs(styles) }),
+    ...pages.map(async (page) => {
+      await mkdir(dirname(join(assetsFolder, page)), { recursive: true });
+      await cp(join(web, page), join(assetsFolder, page));
+    }),
+  ]);
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await buildAssets();
+  console.log("Built the browser parts into dist/assets.");
+}
