@@ -1,0 +1,81 @@
+// What went wrong at a model provider, as a fault with its retry hint and a sentence that says what to do.
+import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from "ai";
+import type { ModelConfig } from "../env.ts";
+import { Fault } from "../protocol/fault.ts";
+
+const maxRetryAfterMs = 60 * 60_000;
+const maxDetailChars = 200;
+
+/** Seconds, milliseconds or a date, as providers send it; undefined when none of them. */
+export function retryAfterMsOf(headers: Record<string, string> | undefined, nowMs: number): number | undefined {
+  const exact = Number(headers?.["retry-after-ms"]);
+  if (headers?.["retry-after-ms"] && Number.isFinite(exact) && exact >= 0) return Math.min(exact, maxRetryAfterMs);
+  const text = headers?.["retry-after"]?.trim();
+  if (!text) return undefined;
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs;
+  return Number.isFinite(ms) ? Math.min(Math.max(0, Math.ceil(ms)), maxRetryAfterMs) : undefined;
+}
+
+/** Every error of a call becomes a `Fault`; what we do not know is ours (`internal`, never retried). */
+export function modelFault(error: unknown, config: ModelConfig, timedOut: boolean, timeoutMs: number): Fault {
+  if (error instanceof Fault) return error;
+  const host = hostOf(config.baseUrl);
+  if (timedOut)
+    return new Fault("timeout", `The model at ${host} did not answer within ${Math.round(timeoutMs / 100) / 10} s; it is asked again.`, {
+      retry: "later",
+      cause: error,
+    });
+  if (APICallError.isInstance(error)) return apiFault(error, config, host);
+  if (InvalidResponseDataError.isInstance(error) || JSONParseError.isInstance(error) || TypeValidationError.isInstance(error))
+    return unreadable(host, error);
+  if (
+    error instanceof Error &&
+    /network|connection|socket|fetch failed|terminated|ECONN|cut|closed/i.test(`${error.message} ${String(error.cause)}`)
+  )
+    return unreachable(host, error);
+  return new Fault("internal", `The request to the model could not be made: ${error instanceof Error ? error.message : String(error)}`, {
+    retry: "never",
+    cause: error,
+  });
+}
+
+const unreadable = (host: string, cause: unknown): Fault =>
+  new Fault("provider", `The model at ${host} sent an answer that cannot be read; it is asked again.`, { retry: "later", cause });
+
+const unreachable = (host: string, cause: unknown): Fault =>
+  new Fault("unavailable", `The model at ${host} cannot be reached right now; it is asked again.`, { retry: "later", cause });
+
+function apiFault(error: APICallError, config: ModelConfig, host: string): Fault {
+  const status = error.statusCode;
+  const retryAfterMs = retryAfterMsOf(error.responseHeaders, Date.now());
+  const passing = { retry: "later" as const, cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  if (status === undefined) return unreachable(host, error);
+  // The body's text is not shown with these: providers repeat parts of the key in it.
+  if (status === 401 || status === 403)
+    return new Fault("unauthorised", `MODEL_API_KEY is refused by ${host}. Set a valid key, then try again.`, {
+      retry: "never",
+      cause: error,
+    });
+  if (status === 404)
+    return new Fault("provider", `MODEL_NAME "${config.modelName}" is unknown at ${config.baseUrl}. Check MODEL_NAME and MODEL_BASE_URL.`, {
+      retry: "never",
+      cause: error,
+    });
+  if (status === 429) return new Fault("rate_limited", `The model at ${host} asks us to slow down; it is asked again later.`, passing);
+  if (status === 408 || status === 409 || status === 425 || status >= 500)
+    return new Fault("unavailable", `The model at ${host} has a fault of its own (HTTP ${status}); it is asked again.`, passing);
+  if (status >= 400)
+    return new Fault("provider", `The model at ${host} refused the request (HTTP ${status}): ${detail(error, config.apiKey)}`, {
+      retry: "never",
+      cause: error,
+    });
+  return unreadable(host, error);
+}
+
+function detail(error: APICallError, apiKey: string): string {
+  const text = error.message.replace(/\s+/g, " ").trim();
+  const safe = apiKey === "" ? text : text.replaceAll(apiKey, "[key]");
+  return safe.length > maxDetailChars ? `${safe.slice(0, maxDetailChars)}…` : safe || "no reason given";
+}
+
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);

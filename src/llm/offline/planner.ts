@@ -1,0 +1,1 @@
+export const answerChat = (body: string): string => body;
