@@ -9,7 +9,7 @@ export default defineConfig({
       {
         test: {
           name: "pure",
-          include: ["test/core/**/*.test.ts", "test/protocol/**/*.test.ts", "test/daemon/**/*.test.ts"],
+          include: ["test/core/**/*.test.ts", "test/protocol/**/*.test.ts", "test/daemon/**/*.test.ts", "test/house/**/*.test.ts"],
           environment: "node",
         },
       },

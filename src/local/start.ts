@@ -1,0 +1,150 @@
+// `npm start`: the whole system on this machine. Worker in workerd, this machine's daemon, one task played through, then it serves.
+import path from "node:path";
+import { buildAssets } from "./build.ts";
+import { ConsoleClient } from "./console-client.ts";
+import { daemonCommand, startDaemon } from "./daemon-process.ts";
+import { firstRequest, type Hop, playFirstTask } from "./first-task.ts";
+import { lockState } from "./instance-lock.ts";
+import { readSettings, type Settings, StartError, usage } from "./settings.ts";
+import { WidgetClient } from "./widget-client.ts";
+import { bundleWorker, startWorker } from "./worker.ts";
+import { copyFolder, copySample } from "./workspace.ts";
+
+const minuteMs = 60_000;
+const firstTaskTimeoutMs = 100_000;
+
+/** What was started, to be stopped in reverse order. */
+const cleanups: (() => unknown)[] = [];
+let stopping: Promise<void> | null = null;
+
+function stopAll(): Promise<void> {
+  stopping ??= (async () => {
+    for (const cleanup of cleanups.reverse()) {
+      try {
+        await cleanup();
+      } catch (error) {
+        console.error(`While stopping: ${error instanceof Error ? error.message : error}`);
+      }
+    }
+  })();
+  return stopping;
+}
+
+function checkNode(): void {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 18)) return;
+  throw new StartError(
+    `This needs Node 22.18 or newer and runs on ${process.versions.node}. Run "npm ci", which brings one along, and then "npm start".`,
+  );
+}
+
+/** The folder that the daemon works in, and whether commands may run there without a sandbox. */
+async function prepareWorkspace(settings: Settings, home: string, say: (line: string) => void) {
+  const sandboxed = JSON.parse(await daemonCommand(home, ["doctor", "--json"])).sandbox === "bwrap";
+  const scratch = path.join(settings.statePath, "workspaces", settings.workspace === null ? settings.sample : "copy");
+  if (settings.workspace === null) {
+    const { failingTest } = copySample(settings.sample, scratch);
+    say(`Workspace  ${scratch}, a fresh copy of the ${settings.sample} sample; its failing test is "${failingTest}" this time.`);
+    if (!sandboxed) say("Sandbox    bubblewrap is not installed: commands run unsandboxed in that scratch folder (--unsandboxed).");
+    return { workspace: scratch, name: settings.sample, unsandboxed: !sandboxed };
+  }
+  const name = path.basename(settings.workspace) || "workspace";
+  if (sandboxed || settings.unsandboxed) {
+    say(`Workspace  ${settings.workspace}${sandboxed ? "" : ", unsandboxed as you asked"}`);
+    return { workspace: settings.workspace, name, unsandboxed: settings.unsandboxed };
+  }
+  copyFolder(settings.workspace, scratch);
+  say(
+    `Workspace  ${scratch}, a scratch copy of ${settings.workspace}: bubblewrap is not installed, so commands run unsandboxed and only in the copy.`,
+  );
+  say("           Install bubblewrap, or add --unsandboxed, to work in the folder itself.");
+  return { workspace: scratch, name, unsandboxed: true };
+}
+
+async function checkHealth(origin: string): Promise<void> {
+  const health = (await (await fetch(`${origin}/health`)).json()) as { model?: { ready?: boolean; note?: string } };
+  if (health.model?.ready === false) throw new StartError(health.model.note ?? "The model's settings cannot work; /health says more.");
+}
+
+const hopLine = (hop: Hop): string => `  ${hop.hop.padEnd(8)} ${String(hop.ms).padStart(6)} ms  ${hop.detail}  ${hop.id}`;
+
+async function main(): Promise<void> {
+  checkNode();
+  const settings = readSettings(process.argv.slice(2));
+  if (settings.help) return console.log(usage);
+  // With --json standard output holds the hops and nothing else.
+  const say = (line: string) => (settings.json ? console.error(line) : console.log(line));
+
+  cleanups.push(lockState(settings.statePath));
+  say("Building   browser parts and Worker …");
+  await Promise.all([buildAssets(), bundleWorker()]);
+  const origin = `http://127.0.0.1:${settings.port}`;
+  const worker = await startWorker({
+    port: settings.port,
+    statePath: settings.statePath,
+    bindings: settings.bindings,
+    onLog: (line) => console.error(`worker: ${line}`),
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ERR_ADDRESS_IN_USE" || error.code === "EADDRINUSE") {
+      throw new StartError(`Port ${settings.port} is in use. Stop what uses it, or start with --port N.`);
+    }
+    throw error;
+  });
+  cleanups.push(() => worker.dispose());
+  await checkHealth(origin);
+
+  const cron = setInterval(() => {
+    worker
+      .getWorker()
+      .then((fetcher) => fetcher.scheduled({ cron: "* * * * *" }))
+      .catch((error: unknown) => console.error(`The cron failed: ${error}`));
+  }, minuteMs);
+  cleanups.push(() => clearInterval(cron));
+
+  const operatorToken = settings.bindings.OPERATOR_TOKEN ?? "";
+  const console_ = new ConsoleClient(origin, operatorToken);
+  const home = path.join(settings.statePath, "daemon");
+  const { workspace, name, unsandboxed } = await prepareWorkspace(settings, home, say);
+  const daemon = await startDaemon(console_, {
+    home,
+    origin,
+    workspace,
+    workspaceName: name,
+    unsandboxed,
+    onLine: (line) => say(`daemon     ${line}`),
+  });
+  cleanups.push(() => {
+    daemon.kill("SIGTERM");
+    return new Promise((resolve) => (daemon.exitCode === null ? daemon.once("exit", resolve) : resolve(undefined)));
+  });
+
+  say(`Widget     ${await console_.ownerLink()}`);
+  say("           (your personal link; it works once, this browser then remembers you)");
+  say(`Console    ${origin}/console`);
+  say(`           operator token: ${operatorToken}`);
+  say(`Playing    "${firstRequest}"`);
+  const widget = await WidgetClient.connect(await console_.ownerLink());
+  cleanups.push(() => widget.close());
+  const { answer } = await playFirstTask(widget, console_, firstTaskTimeoutMs, (hop) =>
+    settings.json ? console.log(JSON.stringify(hop)) : say(hopLine(hop)),
+  );
+  widget.close();
+  say(`\n${answer}\n`);
+  if (settings.once) return stopAll();
+  say("Serving    until Ctrl-C.");
+  daemon.once("exit", (code) =>
+    say(`daemon     ended (exit ${code}); commands wait until it is back: npm run daemon -- run --home ${home}`),
+  );
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    void stopAll().then(() => process.exit(signal === "SIGINT" ? 0 : 143));
+  });
+}
+
+main().catch(async (error: unknown) => {
+  console.error(error instanceof StartError ? error.message : error);
+  await stopAll();
+  process.exit(1);
+});

@@ -1,0 +1,89 @@
+// Runs the Worker in workerd on this machine, without an account: bundle once, then one process with local D1, R2 and objects.
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { build } from "esbuild";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+
+export const root = path.resolve(import.meta.dirname, "../..");
+export const bundlePath = path.join(root, "dist/worker/index.js");
+
+/** Bundles `src/index.ts` for workerd into `dist/worker`, or bundles nothing and throws esbuild's message. */
+export async function bundleWorker(): Promise<string> {
+  await build({
+    entryPoints: [path.join(root, "src/index.ts")],
+    outfile: bundlePath,
+    bundle: true,
+    format: "esm",
+    target: "es2024",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    conditions: ["workerd", "worker", "browser", "import"],
+    external: ["cloudflare:*", "node:*"],
+    loader: { ".sql": "text" },
+    define: { "process.env.NODE_ENV": '"production"' },
+    sourcemap: "linked",
+    logLevel: "silent",
+  });
+  return bundlePath;
+}
+
+export type WorkerOptions = {
+  port: number;
+  host?: string;
+  /** Folder of the local state, in wrangler's layout; undefined keeps everything in memory. */
+  statePath?: string;
+  /** Secrets and variables. */
+  bindings: Record<string, string>;
+  /** Another bundle than `dist/worker/index.js`. */
+  scriptPath?: string;
+  onLog?: (line: string) => void;
+};
+
+class LineLog extends Log {
+  readonly #onLine: (line: string) => void;
+  constructor(onLine: (line: string) => void) {
+    super(LogLevel.WARN);
+    this.#onLine = onLine;
+  }
+  override log(message: string): void {
+    this.#onLine(message);
+  }
+}
+
+/** Starts the bundled Worker. Resolves when it listens; rejects with `ERR_ADDRESS_IN_USE` as the error's `code` when the port is taken. */
+export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
+  const scriptPath = options.scriptPath ?? bundlePath;
+  const object = (className: string) => ({ className, useSQLite: true });
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      name: "switchyard",
+      host: options.host ?? "127.0.0.1",
+      port: options.port,
+      modules: [{ type: "ESModule", path: scriptPath, contents: readFileSync(scriptPath, "utf8") }],
+      modulesRoot: path.dirname(scriptPath),
+      cf: false,
+      compatibilityDate: "2026-10-01",
+      compatibilityFlags: ["nodejs_compat"],
+      durableObjects: {
+        ROUTER: object("Router"),
+        THREAD: object("Thread"),
+        WORKER_SESSION: object("WorkerSession"),
+        ENDPOINT: object("Endpoint"),
+        BOARD: object("Board"),
+      },
+      d1Databases: ["DB"],
+      r2Buckets: ["STORE"],
+      assets: {
+        directory: path.join(root, "dist/assets"),
+        binding: "ASSETS",
+        routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
+      },
+      bindings: options.bindings,
+      log: new LineLog(options.onLog ?? (() => {})),
+      handleStructuredLogs: ({ level, message }) => options.onLog?.(`${level}: ${message}`),
+      ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),
+    }),
+  );
+  await miniflare.ready;
+  return miniflare;
+}
