@@ -54,6 +54,8 @@ export const limits = {
   leaseMs: 60 * secondMs,
   /** One model call. */
   modelCallTimeoutMs: 120 * secondMs,
+  /** One read of another object's row (recall, more of an output): a mind waits for it. */
+  recallTimeoutMs: 10 * secondMs,
   /** A command's own time, counted from its start on the machine. */
   commandTimeoutMs: 10 * minuteMs,
   maxCommandTimeoutMs: 60 * minuteMs,

@@ -1,6 +1,9 @@
 // Content in R2 by checksum. The id is the SHA-256, so a repeated put is the same object and damage is seen on reading.
 import { Fault } from "../protocol/fault.ts";
 
+/** Content type of a command's output. Whoever reads an artifact knows by it that no stranger wrote it. */
+export const commandOutputType = "text/x-command-output; charset=utf-8";
+
 const keyOf = (artifactId: string): string => `artifact/${artifactId}`;
 
 async function artifactIdOf(bytes: Uint8Array): Promise<string> {
@@ -25,4 +28,9 @@ export async function getArtifact(store: R2Bucket, artifactId: string): Promise<
   if ((await artifactIdOf(bytes)) !== artifactId)
     throw new Fault("internal", `The stored content of ${artifactId} does not match its checksum.`);
   return bytes;
+}
+
+/** What an artifact was stored as; null when there is none. */
+export async function artifactType(store: R2Bucket, artifactId: string): Promise<string | null> {
+  return (await store.head(keyOf(artifactId)))?.httpMetadata?.contentType ?? null;
 }

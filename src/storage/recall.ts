@@ -1,0 +1,224 @@
+// Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
+import { taints } from "../core/authority.ts";
+import { excerpt, markData } from "../core/context.ts";
+import { ownerOf } from "../core/ids.ts";
+import type { Env } from "../env.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Report } from "../protocol/task.ts";
+import type { ThreadRow } from "../protocol/thread.ts";
+import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
+
+export type Recalled = { text: string; tainting: boolean };
+type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "STORE">;
+
+/** Sequence numbers that one page of a thread covers; page 1 is the newest. */
+const rowsPerPage = 20;
+/** Text of one page; the rest of the limit is for ids and JSON. */
+const pageChars = limits.inlineResultChars - 1_500;
+const rowChars = Math.floor(pageChars / rowsPerPage);
+
+/** Reads the object that owns the row, touches no third one, and never throws: what cannot be read is said in a sentence. */
+export async function recallObject(objects: Places, input: { id: string; page: number }): Promise<Recalled> {
+  const page = Math.max(1, Math.floor(input.page));
+  try {
+    const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs);
+    return found ?? { text: `There is nothing with the id ${input.id}.`, tainting: false };
+  } catch (error) {
+    return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
+  }
+}
+
+/** The answer, or an error after `timeoutMs`: an object that hangs holds up nobody. */
+export function withTimeout<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}
+
+async function read(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  switch (id.slice(0, id.indexOf("_"))) {
+    case "thr":
+      return readThread(objects, id, page);
+    case "trg":
+      return readTrigger(objects, id, page);
+    case "tsk":
+      return readTask(objects, id);
+    case "rep":
+      return readReport(objects, id, page);
+    case "cmd":
+      return readCommand(objects, id, page);
+    case "art":
+      return readArtifact(objects, id, page);
+    default:
+      return {
+        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_ or art_.`,
+        tainting: false,
+      };
+  }
+}
+
+const lines = (...values: unknown[]): string => values.map((value) => JSON.stringify(value)).join("\n");
+
+async function readThread(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const thread = objects.THREAD.getByName(id);
+  const { info } = await thread.read({ afterSeq: 0, limit: 1 });
+  if (info.headSeq === 0) return null;
+  const newest = info.headSeq - (page - 1) * rowsPerPage;
+  if (newest <= 0) return { text: `${id} has no page ${page}.`, tainting: false };
+  const oldest = Math.max(0, newest - rowsPerPage);
+  const { rows } = await thread.read({ afterSeq: oldest, limit: rowsPerPage });
+  const shown = rows.filter((row) => row.seq <= newest);
+  const tainting = shown.some((row) => row.kind === "trigger" && taints(row.trigger.principal));
+  // The title is the words of whoever opened the thread, who may not be on this page.
+  const title = tainting ? { title: info.title } : {};
+  const head = {
+    thread: id,
+    source: info.source,
+    place: info.place,
+    ...title,
+    ...(info.url === undefined ? {} : { url: info.url }),
+    page,
+    pages: Math.ceil(info.headSeq / rowsPerPage),
+    tasks: info.subscribers,
+    order: "oldest first; page 1 is the newest",
+  };
+  return { text: lines(head, ...shown.map((row) => rowLine(row, rowChars))), tainting };
+}
+
+function rowLine(row: ThreadRow, chars: number): object {
+  switch (row.kind) {
+    case "trigger": {
+      const { trigger } = row;
+      const from = { role: trigger.principal.role, name: trigger.principal.name };
+      return { id: trigger.id, seq: row.seq, kind: trigger.kind, from, ...markData(excerpt(trigger.text, chars)) };
+    }
+    case "outbound": {
+      const { outbound } = row;
+      return {
+        id: outbound.id,
+        seq: row.seq,
+        kind: "said",
+        state: row.state,
+        answers: outbound.triggerId,
+        task: outbound.taskId,
+        report: outbound.reportId,
+        text: excerpt(outbound.text, chars),
+      };
+    }
+    case "topic":
+      return { seq: row.seq, kind: "topic", thread: row.topicThreadId, task: row.taskId, asked: row.triggerId };
+  }
+}
+
+async function readTrigger(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const threadId = ownerOf(id, "thr");
+  if (threadId === null) return null;
+  const row = await objects.THREAD.getByName(threadId).row({ triggerId: id });
+  if (row?.kind !== "trigger") return null;
+  const { trigger } = row;
+  const text = slice(trigger.text, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  const head = {
+    trigger: id,
+    thread: threadId,
+    seq: row.seq,
+    source: trigger.source,
+    place: trigger.place,
+    kind: trigger.kind,
+    from: { role: trigger.principal.role, name: trigger.principal.name },
+    at: new Date(trigger.atMs).toISOString(),
+    ...(trigger.facts === undefined ? {} : { facts: trigger.facts }),
+    ...(trigger.rawArtifact === undefined ? {} : { raw: trigger.rawArtifact }),
+    page,
+    pages: pagesOf(trigger.text),
+  };
+  return { text: lines(head, markData(text)), tainting: taints(trigger.principal) };
+}
+
+async function readTask(objects: Places, id: string): Promise<Recalled | null> {
+  const task = await objects.WORKER_SESSION.getByName(id).describe();
+  if (task === null) return null;
+  const { start, card, reports } = task;
+  const head = {
+    task: id,
+    title: start.title,
+    status: card.status,
+    ...(card.waitingFor === undefined ? {} : { waitingFor: card.waitingFor }),
+    line: card.line,
+    thread: start.threadId,
+    decision: start.decisionId,
+    machine: start.endpoint?.endpointId ?? null,
+    modelCalls: card.modelCalls,
+    at: new Date(start.atMs).toISOString(),
+  };
+  const asked = {
+    goal: excerpt(start.goal, pageChars / 4),
+    asked: {
+      trigger: start.quote.triggerId,
+      from: { role: start.quote.from.role, name: start.quote.from.name },
+      ...markData(excerpt(start.quote.text, pageChars / 4)),
+    },
+  };
+  return {
+    text: lines(head, asked, ...reports.slice(-10).map((report) => reportLine(report, Math.floor(pageChars / 20)))),
+    tainting: task.tainted,
+  };
+}
+
+const reportLine = (report: Report, chars: number): object => ({
+  report: report.id,
+  kind: report.kind,
+  confidence: report.confidence,
+  at: new Date(report.atMs).toISOString(),
+  text: excerpt(report.text, chars),
+});
+
+async function readReport(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const taskId = ownerOf(id, "tsk");
+  if (taskId === null) return null;
+  const task = await objects.WORKER_SESSION.getByName(taskId).describe();
+  const report = task?.reports.find((one) => one.id === id);
+  if (!report) return null;
+  const text = slice(report.text, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  const head = { ...reportLine(report, 0), task: taskId, thread: report.threadId, page, pages: pagesOf(report.text) };
+  return { text: lines({ ...head, text }), tainting: report.tainted };
+}
+
+async function readCommand(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const endpointId = ownerOf(id, "ep");
+  if (endpointId === null) return null;
+  const offset = (page - 1) * pageChars;
+  const output = await objects.ENDPOINT.getByName(endpointId).readOutput({ commandId: id, offset, limit: pageChars });
+  if (output === null) return null;
+  const { text, ...where } = output;
+  const pages = Math.max(1, Math.ceil(output.totalBytes / pageChars));
+  return { text: lines({ command: id, machine: endpointId, ...where, page, pages }, { output: text }), tainting: false };
+}
+
+async function readArtifact(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const bytes = await getArtifact(objects.STORE, id);
+  if (bytes === null) return null;
+  const content = new TextDecoder().decode(bytes);
+  const text = slice(content, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  const head = { artifact: id, bytes: bytes.byteLength, page, pages: pagesOf(content) };
+  // Only output of commands is known to be clean: they run for untainted tasks alone. Anything else may be a stranger's words.
+  return { text: lines(head, { content: text }), tainting: (await artifactType(objects.STORE, id)) !== commandOutputType };
+}
+
+const pagesOf = (text: string): number => Math.max(1, Math.ceil(text.length / pageChars));
+
+/** One page of a text, never with half a character at an edge; null past the end. */
+function slice(text: string, page: number): string | null {
+  if (page > pagesOf(text)) return null;
+  return text.slice(edge(text, (page - 1) * pageChars), edge(text, page * pageChars));
+}
+
+/** The position itself, or one before it when it would split a surrogate pair. */
+function edge(text: string, at: number): number {
+  const unit = text.charCodeAt(at - 1);
+  return at < text.length && unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;
+}
