@@ -30,7 +30,7 @@ export async function recallObject(objects: Places, input: { id: string; page: n
 
 /** The answer, or an error after `timeoutMs`: an object that hangs holds up nobody. */
 export function withTimeout<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let timer: number | null = null;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
   });
