@@ -36,6 +36,7 @@ export type DaemonOptions = {
   workspaceName: string;
   unsandboxed: boolean;
   onLine: (line: string) => void;
+  env?: Record<string, string>;
 };
 
 /** Enrols this machine if needed, grants the workspace, starts the daemon and resolves when it is connected. */
@@ -45,7 +46,7 @@ export async function startDaemon(console_: ConsoleClient, options: DaemonOption
   }
   await daemonCommand(options.home, ["grant", options.workspace, "--name", options.workspaceName]);
   const args = [mainPath, "run", "--home", options.home, "--url", options.origin, ...(options.unsandboxed ? ["--unsandboxed"] : [])];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } });
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(
       () => reject(new StartError(`The daemon did not connect to ${options.origin} within 20 s. Last line: ${last}`)),

@@ -130,7 +130,10 @@ async function main(): Promise<void> {
   );
   widget.close();
   say(`\n${answer}\n`);
-  if (settings.once) return stopAll();
+  if (settings.once) {
+    await stopAll();
+    process.exit(0);
+  }
   say("Serving    until Ctrl-C.");
   daemon.once("exit", (code) =>
     say(`daemon     ended (exit ${code}); commands wait until it is back: npm run daemon -- run --home ${home}`),

@@ -82,9 +82,8 @@ export class WidgetClient {
     });
   }
 
-  /** Sends a message into a thread and returns its client id. */
-  send(text: string, threadId: string = this.rootThreadId): string {
-    const clientMsgId = randomBytes(12).toString("base64url");
+  /** Sends a message into a thread and returns its client id; the same id sent again is the same message. */
+  send(text: string, threadId: string = this.rootThreadId, clientMsgId: string = randomBytes(12).toString("base64url")): string {
     this.#socket.send(JSON.stringify({ t: "send", clientMsgId, threadId, text }));
     return clientMsgId;
   }
