@@ -1,0 +1,112 @@
+// What the parser makes of one event for one thread: a trigger whose people are not looked up yet.
+import { threadIdOf, triggerIdOf } from "../../core/ids.ts";
+import { limits } from "../../protocol/limits.ts";
+import type { Trigger } from "../../protocol/trigger.ts";
+import type { GitHubUser } from "./payloads.ts";
+
+/** Somebody at GitHub. `association` is GitHub's own word about the author of a text, null where it says none. */
+export type Actor = { login: string; kind: "person" | "bot" | "self" | "ghost"; association: string | null };
+
+/** Who stands behind a trigger: people (the author of the words first, then whoever sent the event), a CI system, or ourselves. */
+export type Source = { kind: "people"; actors: [Actor, ...Actor[]] } | { kind: "ci"; name: string } | { kind: "ourselves"; login: string };
+
+/** Words that stand beside a trigger, and who wrote them: shown only where their author is of the team. */
+export type Words = { text: string; by: Actor };
+
+export type Draft = {
+  trigger: Omit<Trigger, "principal" | "threadTitle">;
+  source: Source;
+  /** The thread's title; `plain` names the thread without anybody's words. */
+  title: { plain: string; words: Words | null };
+  /** The issue's own words: what an assignment without words of its own is about. */
+  subject: Words | null;
+};
+
+export type Delivery = { deliveryId: string; nowMs: number; login: string; secret: string | null };
+
+const sameLogin = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
+
+export function actorOf(user: GitHubUser, association: string | null, login: string): Actor {
+  if (!user) return { login: "ghost", kind: "ghost", association: null };
+  const bot = user.type === "Bot" || /\[bot\]$/i.test(user.login);
+  const kind = sameLogin(user.login, login) ? "self" : bot ? "bot" : "person";
+  return { login: user.login, kind, association };
+}
+
+/** The author of the words and the sender of the event; once when they are the same. */
+export const authorAndSender = (author: Actor, sender: Actor): [Actor, ...Actor[]] =>
+  sameLogin(author.login, sender.login) ? [author] : [author, sender];
+
+/** Only addresses that a browser may open. */
+export const linkOf = (url: string | null): string | null =>
+  url && url.length <= 2000 && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : null;
+
+export const joined = (title: string | null, body: string | null): string =>
+  [title, body]
+    .map((part) => part?.trim() ?? "")
+    .filter(Boolean)
+    .join("\n\n");
+
+const maxFactChars = 300;
+
+function factsOf(facts: Record<string, string | null | undefined>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(facts)) if (value) kept[name] = value.slice(0, name === "url" ? 2000 : maxFactChars);
+  return kept;
+}
+
+/** Room for what the door adds: the title and the principal. */
+const doorBytes = 3 * 1024;
+
+const encoder = new TextEncoder();
+
+/** The longest beginning of a text within `maxBytes` of UTF-8 that cuts no character. */
+function fitBytes(text: string, maxBytes: number): string {
+  const room = new Uint8Array(Math.max(0, maxBytes));
+  return text.slice(0, encoder.encodeInto(text, room).read);
+}
+
+export type DraftInput = {
+  place: string;
+  threadKey: string;
+  threadUrl?: string | null;
+  kind: string;
+  source: Source;
+  title: Draft["title"];
+  text?: string;
+  addressed?: boolean;
+  subject?: Words | null;
+  externalId?: number | null | undefined;
+  facts: Record<string, string | null | undefined>;
+};
+
+/** Puts a draft together: ids, sizes, and the fact that words came from our account without our mark. */
+export function draftOf(delivery: Delivery, input: DraftInput): Draft {
+  const threadId = threadIdOf("github", input.place, input.threadKey);
+  const url = linkOf(input.threadUrl ?? null);
+  const unmarked = input.source.kind === "people" && input.source.actors[0].kind === "self";
+  const rest: Draft["trigger"] = {
+    id: triggerIdOf("github", delivery.deliveryId, threadId),
+    source: "github",
+    deliveryId: delivery.deliveryId,
+    threadId,
+    place: input.place,
+    threadKey: input.threadKey,
+    ...(url ? { threadUrl: url } : {}),
+    kind: input.kind,
+    addressed: (input.addressed ?? false) && !unmarked,
+    text: "",
+    ...(input.externalId ? { externalId: String(input.externalId) } : {}),
+    facts: factsOf({ ...input.facts, url: linkOf(input.facts.url ?? null) ?? url, self: unmarked ? "unmarked" : null }),
+    atMs: delivery.nowMs,
+    hops: 0,
+  };
+  const whole = input.text ?? "";
+  const text = fitBytes(whole, limits.maxTriggerBytes - encoder.encode(JSON.stringify(rest)).length - doorBytes);
+  return {
+    trigger: { ...rest, text, ...(text.length < whole.length ? { truncated: true } : {}) },
+    source: input.source,
+    title: input.title,
+    subject: input.subject ?? null,
+  };
+}

@@ -1,0 +1,372 @@
+// GitHub's payloads become drafts of triggers: one a thread, with only what is needed. No I/O: who people are is looked up later.
+import { sha256Hex } from "../../core/ids.ts";
+import { readMarker } from "../../core/marker.ts";
+import { mentions } from "../../core/mention.ts";
+import {
+  type Actor,
+  actorOf,
+  authorAndSender,
+  type Delivery,
+  type Draft,
+  type DraftInput,
+  draftOf,
+  joined,
+  type Source,
+  type Words,
+} from "./draft.ts";
+import {
+  type GitHubCheckPull,
+  type GitHubEvent,
+  type GitHubPull,
+  type GitHubUser,
+  isGitHubEvent,
+  type Payload,
+  payloads,
+} from "./payloads.ts";
+
+/** Drafts, or why there is nothing to do. */
+export type Parsed = { drafts: [Draft, ...Draft[]] } | { ignored: string };
+
+type Parser<E extends GitHubEvent> = (payload: Payload<E>, delivery: Delivery, kind: string, action: string) => DraftInput[] | string;
+
+/** Parses a verified payload. Never throws: what has not the expected form is ignored, with the field that is wrong. */
+export function parseGitHub(event: string, payload: unknown, delivery: Delivery): Parsed {
+  if (!isGitHubEvent(event)) return { ignored: `Events of type "${event.slice(0, 60)}" are not used.` };
+  return parseEvent(event, payload, delivery);
+}
+
+function parseEvent<E extends GitHubEvent>(event: E, payload: unknown, delivery: Delivery): Parsed {
+  const parsed = payloads[event].safeParse(payload);
+  if (!parsed.success) {
+    const field = parsed.error.issues[0]?.path.join(".") || "the payload";
+    return { ignored: `This ${event} event cannot be read: ${field.slice(0, 100)} is missing or has another form.` };
+  }
+  const action = parsed.data.action ?? "";
+  if (event !== "push" && !/^[a-z_]{1,40}$/.test(action)) return { ignored: `This ${event} event names no action.` };
+  const kind = event === "push" ? "push" : `${event}.${action}`;
+  const inputs = parsers[event](parsed.data as Payload<E>, delivery, kind, action);
+  if (typeof inputs === "string") return { ignored: inputs };
+  const [first, ...others] = inputs.map((input) => draftOf(delivery, input));
+  return first ? { drafts: [first, ...others] } : { ignored: `This ${event} event concerns no thread.` };
+}
+
+const parsers: { [E in GitHubEvent]: Parser<E> } = {
+  issues(payload, delivery, kind, action) {
+    const { issue } = payload;
+    const said = subjectWords(issue, delivery);
+    const assigned = action === "assigned" && isUs(payload.assignee, delivery);
+    return [
+      {
+        ...issueThread(payload.repository.full_name, issue, delivery),
+        kind,
+        ...changeOrWords(payload, issue, action, said, delivery),
+        ...(assigned ? assignment(`Issue #${issue.number} was assigned to ${delivery.login}.`, said) : {}),
+        externalId: issue.id,
+        facts: { action, label: payload.label?.name, assignee: payload.assignee?.login, reason: issue.state_reason, url: issue.html_url },
+      },
+    ];
+  },
+
+  issue_comment(payload, delivery, kind, action) {
+    const { comment, issue } = payload;
+    return [
+      {
+        ...issueThread(payload.repository.full_name, issue, delivery),
+        kind,
+        ...commentWords(payload, comment, action, delivery),
+        externalId: comment.id,
+        facts: { action, url: comment.html_url, ...echoFact(comment.body, action, delivery) },
+      },
+    ];
+  },
+
+  pull_request(payload, delivery, kind, action) {
+    const pull = payload.pull_request;
+    const said = subjectWords(pull, delivery);
+    const forUs =
+      (action === "assigned" && isUs(payload.assignee, delivery)) ||
+      (action === "review_requested" && isUs(payload.requested_reviewer, delivery));
+    const asked = action === "assigned" ? `was assigned to ${delivery.login}` : `waits for a review by ${delivery.login}`;
+    return [
+      {
+        ...pullThread(payload.repository.full_name, pull, delivery),
+        kind,
+        ...changeOrWords(payload, pull, action, said, delivery),
+        ...(forUs ? assignment(`Pull request #${pull.number} ${asked}.`, said) : {}),
+        externalId: pull.id,
+        facts: {
+          action,
+          label: payload.label?.name,
+          assignee: payload.assignee?.login,
+          reviewer: payload.requested_reviewer?.login,
+          merged: pull.merged ? "true" : null,
+          draft: pull.draft ? "true" : null,
+          ...headFacts(pull),
+        },
+      },
+    ];
+  },
+
+  pull_request_review(payload, delivery, kind, action) {
+    const { review } = payload;
+    return [
+      {
+        ...pullThread(payload.repository.full_name, payload.pull_request, delivery),
+        kind,
+        ...commentWords(payload, review, action, delivery),
+        externalId: review.id,
+        facts: {
+          action,
+          state: review.state,
+          words: review.body?.trim() ? null : "none",
+          ...headFacts(payload.pull_request),
+          sha: review.commit_id,
+          url: review.html_url,
+        },
+      },
+    ];
+  },
+
+  pull_request_review_comment(payload, delivery, kind, action) {
+    const { comment } = payload;
+    const head = headFacts(payload.pull_request);
+    return [
+      {
+        ...pullThread(payload.repository.full_name, payload.pull_request, delivery),
+        kind,
+        ...commentWords(payload, comment, action, delivery),
+        externalId: comment.id,
+        facts: {
+          action,
+          ...head,
+          sha: comment.commit_id,
+          // In a fork the names of files are a stranger's words.
+          path: head.fork ? null : comment.path,
+          in_reply_to: comment.in_reply_to_id ? String(comment.in_reply_to_id) : null,
+          url: comment.html_url,
+          ...echoFact(comment.body, action, delivery),
+        },
+      },
+    ];
+  },
+
+  check_run(payload, _delivery, kind, action) {
+    const run = payload.check_run;
+    return checkThreads(payload.repository, run.pull_requests ?? run.check_suite?.pull_requests, run.check_suite?.head_branch, null, {
+      kind,
+      source: { kind: "ci", name: run.app?.name ?? "checks" },
+      externalId: run.id,
+      facts: { action, name: run.name, conclusion: run.conclusion, status: run.status, sha: run.head_sha, url: run.html_url },
+    });
+  },
+
+  check_suite(payload, _delivery, kind, action) {
+    const suite = payload.check_suite;
+    return checkThreads(payload.repository, suite.pull_requests, suite.head_branch, null, {
+      kind,
+      source: { kind: "ci", name: suite.app?.name ?? "checks" },
+      externalId: suite.id,
+      facts: {
+        action,
+        name: suite.app?.name,
+        conclusion: suite.conclusion,
+        status: suite.status,
+        sha: suite.head_sha,
+        url: suite.html_url,
+      },
+    });
+  },
+
+  workflow_run(payload, _delivery, kind, action) {
+    const run = payload.workflow_run;
+    const head = run.head_repository;
+    const fork =
+      head && head.full_name?.toLowerCase() !== payload.repository.full_name.toLowerCase() ? (head.full_name ?? "unknown") : null;
+    return checkThreads(payload.repository, run.pull_requests, run.head_branch, fork, {
+      kind,
+      source: { kind: "ci", name: "github-actions" },
+      externalId: run.id,
+      facts: { action, name: run.name, conclusion: run.conclusion, status: run.status, sha: run.head_sha, url: run.html_url },
+    });
+  },
+
+  push(payload, delivery, kind) {
+    const branch = /^refs\/heads\/(.+)$/s.exec(payload.ref)?.[1];
+    if (!branch) return "A push of a tag changes no branch.";
+    return [
+      {
+        ...branchThread(payload.repository.full_name, branch, null),
+        kind,
+        source: { kind: "people", actors: [actorOf(payload.sender, null, delivery.login)] },
+        facts: {
+          action: payload.deleted ? "deleted" : payload.created ? "created" : payload.forced ? "forced" : "pushed",
+          branch,
+          before: payload.before,
+          sha: payload.after,
+          commits: payload.commits ? String(payload.commits.length) : null,
+          url: payload.compare,
+        },
+      },
+    ];
+  },
+};
+
+type Thread = Pick<DraftInput, "place" | "threadKey" | "threadUrl" | "title">;
+
+/** GitHub counts issues and pull requests in one row of numbers and sends comments of both as `issue_comment`. */
+function issueThread(place: string, issue: Payload<"issues">["issue"], delivery: Delivery): Thread {
+  const noun = issue.pull_request ? "pull" : "issue";
+  return {
+    place,
+    threadKey: `${noun}:${issue.number}`,
+    threadUrl: issue.html_url,
+    title: titleOf(noun === "pull" ? "Pull request" : "Issue", issue, delivery),
+  };
+}
+
+const pullThread = (place: string, pull: GitHubPull, delivery: Delivery): Thread => ({
+  place,
+  threadKey: `pull:${pull.number}`,
+  threadUrl: pull.html_url,
+  title: titleOf("Pull request", pull, delivery),
+});
+
+type Subject = {
+  number: number;
+  title: string | null;
+  body: string | null;
+  user: GitHubUser;
+  author_association: string | null;
+};
+
+const titleOf = (noun: string, subject: Subject, delivery: Delivery): Draft["title"] => ({
+  plain: `${noun} #${subject.number}`,
+  words: subject.title?.trim() ? { text: subject.title.trim(), by: authorOf(subject, delivery) } : null,
+});
+
+/** A branch of another repository is never taken for ours of the same name. */
+function branchThread(place: string, branch: string, fork: string | null): Thread {
+  const name = fork ? `${fork}:${branch}` : branch;
+  const key = name.length <= 400 ? name : `${name.slice(0, 380)}~${sha256Hex(name).slice(0, 16)}`;
+  return { place, threadKey: `branch:${key}`, title: { plain: `Branch ${name}`, words: null } };
+}
+
+const authorOf = (of: { user: GitHubUser; author_association: string | null }, delivery: Delivery): Actor =>
+  actorOf(of.user, of.author_association, delivery.login);
+
+/** The sender; GitHub says how the author stands to the repository, and that holds for the sender when they are the same. */
+const senderOf = (sender: GitHubUser, author: Actor, delivery: Delivery): Actor =>
+  actorOf(sender, sender?.login.toLowerCase() === author.login.toLowerCase() ? author.association : null, delivery.login);
+
+const subjectWords = (subject: Subject, delivery: Delivery): Words => ({
+  text: joined(subject.title, subject.body),
+  by: authorOf(subject, delivery),
+});
+
+const isUs = (user: GitHubUser, delivery: Delivery): boolean => user?.login.toLowerCase() === delivery.login.toLowerCase();
+
+const byPeople = (actors: [Actor, ...Actor[]]): Source => ({ kind: "people", actors });
+
+type Changed = {
+  sender: GitHubUser;
+  changes: { title: { from: string | null } | null; body: { from: string | null } | null } | null;
+};
+
+/** An edit speaks to us only when it names us and its original did not. */
+const newlyNames = (now: string, before: string, delivery: Delivery): boolean =>
+  mentions(now, delivery.login) && !mentions(before, delivery.login);
+
+/** Issues and pull requests: with words where they are new or changed; every other action is the sender's, without words. */
+function changeOrWords(
+  payload: Changed,
+  subject: Subject,
+  action: string,
+  said: Words,
+  delivery: Delivery,
+): Pick<DraftInput, "source" | "text" | "addressed"> {
+  const sender = senderOf(payload.sender, said.by, delivery);
+  if (action !== "opened" && action !== "edited") return { source: byPeople([sender]), text: "", addressed: false };
+  const before = joined(payload.changes?.title?.from ?? subject.title, payload.changes?.body?.from ?? subject.body);
+  return {
+    source: byPeople(authorAndSender(said.by, sender)),
+    text: said.text,
+    addressed: action === "edited" ? newlyNames(said.text, before, delivery) : mentions(said.text, delivery.login),
+  };
+}
+
+/** Comments and reviews. Our own are known by their marker alone: the account may be shared, and its name may be set wrong. */
+function commentWords(
+  payload: Changed,
+  comment: { body: string | null; user: GitHubUser; author_association: string | null },
+  action: string,
+  delivery: Delivery,
+): Pick<DraftInput, "source" | "text" | "addressed"> {
+  const author = authorOf(comment, delivery);
+  const sender = senderOf(payload.sender, author, delivery);
+  const body = comment.body ?? "";
+  switch (action) {
+    case "created":
+    case "submitted": {
+      const ours = delivery.secret === null ? null : readMarker(delivery.secret, body);
+      if (ours) return { source: { kind: "ourselves", login: author.login }, text: ours.body, addressed: false };
+      return { source: byPeople(authorAndSender(author, sender)), text: body, addressed: mentions(body, delivery.login) };
+    }
+    case "edited": {
+      const before = payload.changes?.body?.from ?? body;
+      return { source: byPeople(authorAndSender(author, sender)), text: body, addressed: newlyNames(body, before, delivery) };
+    }
+    default:
+      // Deleted or dismissed: what was said is not said again.
+      return { source: byPeople([sender]), text: "", addressed: false };
+  }
+}
+
+const echoFact = (body: string | null, action: string, delivery: Delivery): { echoOf?: string } => {
+  const ours = action === "created" && delivery.secret !== null ? readMarker(delivery.secret, body ?? "") : null;
+  return ours ? { echoOf: ours.outboundId } : {};
+};
+
+const assignment = (text: string, subject: Words): Pick<DraftInput, "text" | "addressed" | "subject"> => ({
+  text,
+  addressed: true,
+  subject,
+});
+
+/** In a fork the name of the branch is a stranger's words: left out. */
+function headFacts(pull: GitHubPull): Record<string, string | null> {
+  const head = pull.head.repo?.id;
+  const fork = typeof head !== "number" || head !== pull.base.repo?.id;
+  return { sha: pull.head.sha, branch: fork ? null : pull.head.ref, base: pull.base.ref, fork: fork ? "true" : null, url: pull.html_url };
+}
+
+/** Checks belong to each of their pull requests, else to their branch. */
+function checkThreads(
+  repository: { full_name: string; id: number | null },
+  pulls: GitHubCheckPull[] | null | undefined,
+  branch: string | null | undefined,
+  fork: string | null,
+  rest: Pick<DraftInput, "kind" | "source" | "externalId" | "facts">,
+): DraftInput[] | string {
+  // GitHub lists pull requests of other repositories too when they hold the same commit.
+  const ours = (pulls ?? []).filter((pull) => {
+    const base = pull.base?.repo?.id;
+    return typeof base !== "number" || typeof repository.id !== "number" || base === repository.id;
+  });
+  const byNumber = new Map(ours.map((pull) => [pull.number, pull]));
+  if (byNumber.size > 0)
+    return [...byNumber.values()].map((pull) => {
+      const head = pull.head?.repo?.id;
+      const fromFork = fork !== null || typeof head !== "number" || head !== (pull.base?.repo?.id ?? repository.id);
+      return {
+        ...rest,
+        place: repository.full_name,
+        threadKey: `pull:${pull.number}`,
+        title: { plain: `Pull request #${pull.number}`, words: null },
+        facts: { ...rest.facts, branch: fromFork ? null : branch, fork: fromFork ? "true" : null },
+      };
+    });
+  if (!branch) return "This check belongs to no branch and no pull request of the repository.";
+  return [
+    { ...rest, ...branchThread(repository.full_name, branch, fork), facts: { ...rest.facts, branch, fork: fork === null ? null : "true" } },
+  ];
+}

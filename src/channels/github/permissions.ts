@@ -1,0 +1,108 @@
+// Who is behind an event of GitHub. Whatever cannot be shown to be of the team is public.
+import * as z from "zod/mini";
+import { authorityOf, laneOf, lower } from "../../core/authority.ts";
+import type { Config } from "../../env.ts";
+import { Fault } from "../../protocol/fault.ts";
+import type { Principal } from "../../protocol/principal.ts";
+import { callGitHub } from "./api.ts";
+import type { Actor, Draft } from "./draft.ts";
+
+const timeoutMs = 5_000;
+const memberCacheMs = 10 * 60_000;
+/** A stranger who was just invited should not wait long. */
+const publicCacheMs = 60_000;
+/** GitHub was not reached: asked again soon, but not for each event of a burst. */
+const unknownCacheMs = 10_000;
+const maxCached = 2_000;
+
+/** GitHub's word that somebody is none of the repository's people needs no call; its word that they are is checked. */
+const outsiders = new Set(["NONE", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "CONTRIBUTOR", "MANNEQUIN"]);
+
+/** A person of this deployment by their login at a source; `revoked` persons are nobody's colleague any more. */
+export type LinkedPerson = { id: string; name: string; revoked: boolean };
+
+export type Lookup = {
+  config: Config["github"];
+  nowMs: number;
+  /** From our own records; throws when they cannot be read. */
+  personOf(login: string): Promise<LinkedPerson | null>;
+};
+
+/** The principal of a draft: the lowest of those behind it, the author of the words first. Never an owner, never throws. */
+export async function principalOf(draft: Draft, lookup: Lookup): Promise<Principal> {
+  const { source } = draft;
+  switch (source.kind) {
+    case "ci":
+      return { role: "bot", id: source.name.slice(0, 200) || "ci", name: source.name.slice(0, 200) };
+    case "ourselves":
+      return { role: "agent", id: source.login.toLowerCase(), name: source.login };
+    case "people": {
+      const principals = await Promise.all(source.actors.map((actor) => actorPrincipal(actor, draft.trigger.place, lookup)));
+      return principals.reduce((a, b) => (lower(authorityOf(a), authorityOf(b)) === authorityOf(a) ? a : b));
+    }
+  }
+}
+
+/** Whether somebody's words may stand before the team's mind beside a trigger of somebody else. */
+export async function isOfTeam(actor: Actor, place: string, lookup: Lookup): Promise<boolean> {
+  return laneOf(authorityOf(await actorPrincipal(actor, place, lookup))) === "team";
+}
+
+async function actorPrincipal(actor: Actor, place: string, lookup: Lookup): Promise<Principal> {
+  const account = { id: actor.login.toLowerCase(), name: actor.login };
+  switch (actor.kind) {
+    case "ghost":
+      return { role: "public", ...account };
+    case "bot":
+    case "self":
+      return { role: "bot", ...account };
+    case "person": {
+      const person = await linkedPerson(actor.login, lookup);
+      if (person === "unknown" || person?.revoked) return { role: "public", ...account };
+      if (person) return { role: "member", id: person.id, name: person.name };
+      const member = !outsiders.has(actor.association ?? "") && (await mayWrite(place, actor.login, lookup));
+      return { role: member ? "member" : "public", ...account };
+    }
+  }
+}
+
+async function linkedPerson(login: string, lookup: Lookup): Promise<LinkedPerson | null | "unknown"> {
+  try {
+    return await lookup.personOf(login.toLowerCase());
+  } catch (error) {
+    // Whoever was revoked must not come back because our records are away.
+    console.error(JSON.stringify({ at: "github-accounts", login, error: String(error) }));
+    return "unknown";
+  }
+}
+
+const cache = new Map<string, { member: boolean; untilMs: number }>();
+
+const permission = z.object({ permission: z.string(), role_name: z.optional(z.nullable(z.string())) });
+
+async function mayWrite(place: string, login: string, lookup: Lookup): Promise<boolean> {
+  if (lookup.config.token === null) return false;
+  const key = `${lookup.config.apiUrl} ${place} ${login}`.toLowerCase();
+  const known = cache.get(key);
+  if (known && known.untilMs > lookup.nowMs) return known.member;
+  const { member, forMs } = await askPermission(place, login, lookup.config);
+  cache.delete(key);
+  cache.set(key, { member, untilMs: lookup.nowMs + forMs });
+  if (cache.size > maxCached) cache.delete(cache.keys().next().value ?? "");
+  return member;
+}
+
+async function askPermission(place: string, login: string, config: Config["github"]): Promise<{ member: boolean; forMs: number }> {
+  const path = `/repos/${place}/collaborators/${encodeURIComponent(login)}/permission`;
+  try {
+    const answer = permission.safeParse(await callGitHub(config, { method: "GET", path, timeoutMs }));
+    if (!answer.success) return { member: false, forMs: unknownCacheMs };
+    const member = ["admin", "maintain", "write"].includes(answer.data.permission);
+    return { member, forMs: member ? memberCacheMs : publicCacheMs };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const stranger = error.kind === "not_found";
+    if (!stranger) console.error(JSON.stringify({ at: "github-permission", place, login, fault: error.kind, message: error.message }));
+    return { member: false, forMs: stranger ? publicCacheMs : unknownCacheMs };
+  }
+}
