@@ -3,6 +3,8 @@ import { Hono } from "hono";
 import type { Env } from "../env.ts";
 import { Fault, httpStatusOf } from "../protocol/fault.ts";
 import { migrated } from "../storage/migrations.ts";
+import { healthDoor } from "./health.ts";
+import { hooksDoor } from "./hooks.ts";
 
 export type AppEnv = { Bindings: Env };
 
@@ -27,3 +29,6 @@ app.use("/api/*", async (c, next) => {
   await migrated(c.env.DB);
   await next();
 });
+
+app.route("/", healthDoor);
+app.route("/", hooksDoor);

@@ -5,6 +5,7 @@ import { defaultRules } from "../core/gate.ts";
 import { Fault } from "../protocol/fault.ts";
 import { type GateRules, gateRule } from "../protocol/gate.ts";
 import { migrated } from "./migrations.ts";
+import { withTimeout } from "./timeout.ts";
 
 const cacheMs = 10_000;
 const readTimeoutMs = 2_000;
@@ -44,17 +45,11 @@ async function readHighest(db: D1Database): Promise<GateRules> {
       await migrated(db);
       return db.prepare("SELECT version, rules FROM gate_rules ORDER BY version DESC LIMIT 1").first<{ version: number; rules: string }>();
     })(),
+    readTimeoutMs,
+    "D1",
   );
   if (!row) return defaultRules;
   return { version: row.version, rules: ruleList.parse(JSON.parse(row.rules)) };
-}
-
-function withTimeout<T>(work: Promise<T>): Promise<T> {
-  let timer: number | null = null;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`D1 did not answer within ${readTimeoutMs} ms`)), readTimeoutMs);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /**

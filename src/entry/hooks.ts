@@ -1,0 +1,167 @@
+// The door for webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
+import { type Context, Hono } from "hono";
+import type { Draft } from "../channels/github/draft.ts";
+import { parseGitHub } from "../channels/github/parse.ts";
+import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
+import { excerpt } from "../core/context.ts";
+import { judge } from "../core/gate.ts";
+import { readConfig } from "../env.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { GateRules } from "../protocol/gate.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Trigger } from "../protocol/trigger.ts";
+import { putArtifact } from "../storage/artifacts.ts";
+import { factNames, saveFact } from "../storage/facts.ts";
+import { rulesInForce } from "../storage/gate-rules.ts";
+import { migrated } from "../storage/migrations.ts";
+import { withTimeout } from "../storage/timeout.ts";
+import type { AppEnv } from "./app.ts";
+
+/** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
+const appendTimeoutMs = 8_000;
+/** A burst of deliveries is one write of "the last one arrived at". */
+const deliveryFactEveryMs = 60_000;
+const maxTitleChars = 300;
+
+export const hooksDoor = new Hono<AppEnv>();
+
+hooksDoor.use("/hooks/*", async (c, next) => {
+  if (readConfig(c.env).github.webhookSecret === null)
+    throw new Fault("unavailable", "GITHUB_WEBHOOK_SECRET is missing: no webhook is accepted without it (see /health).");
+  await next();
+});
+
+hooksDoor.post("/hooks/github", async (c) => {
+  const config = readConfig(c.env);
+  const bytes = await readBody(c.req.raw, limits.maxHookBodyBytes);
+  if (!(await isSigned(config.github.webhookSecret ?? "", bytes, c.req.header("x-hub-signature-256"))))
+    throw new Fault("unauthorised", "The signature does not match: the webhook's secret at GitHub must be GITHUB_WEBHOOK_SECRET.");
+  const payload = parseJson(bytes, c.req.header("content-type"));
+  const event = headerOf(c, "x-github-event", 80);
+  const deliveryId = headerOf(c, "x-github-delivery", 200);
+  const nowMs = Date.now();
+
+  if (event === "ping") {
+    await migrated(c.env.DB);
+    await saveFact(c.env.DB, factNames.githubPing, deliveryId, nowMs);
+    return c.json({ ping: "received" }, 202);
+  }
+  c.executionCtx.waitUntil(noteDelivery(c.env.DB, event, nowMs));
+
+  const parsed = parseGitHub(event, payload, { deliveryId, nowMs, login: config.github.login, secret: config.sessionSecret });
+  if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
+
+  const rules = await rulesInForce(c.env.DB, nowMs);
+  const lookup: Lookup = { config: config.github, nowMs, personOf: (login) => personOf(c.env.DB, login) };
+  const results = await Promise.allSettled(
+    parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
+  );
+  const failed = results.filter((result) => result.status === "rejected");
+  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", deliveryId, event, error: String(reason) }));
+  if (failed.length > 0)
+    throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
+  return c.json({ triggers: results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])) }, 202);
+});
+
+async function accept(
+  env: AppEnv["Bindings"],
+  draft: Draft,
+  given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array },
+): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
+  const trigger = await completed(env, draft, given.lookup, given.bytes);
+  const verdict = judge(given.rules, trigger);
+  const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
+  return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
+}
+
+/** Looks up the people, and takes words of others only where they are of the team: a public title must not reach the team's mind. */
+async function completed(env: AppEnv["Bindings"], draft: Draft, lookup: Lookup, bytes: Uint8Array): Promise<Trigger> {
+  const { trigger, title, subject } = draft;
+  const ofTeam = async (words: Draft["subject"]): Promise<string | null> =>
+    words && (await isOfTeam(words.by, trigger.place, lookup)) ? words.text : null;
+  const [principal, titleWords, subjectWords] = await Promise.all([principalOf(draft, lookup), ofTeam(title.words), ofTeam(subject)]);
+  return {
+    ...trigger,
+    principal,
+    threadTitle: excerpt(titleWords ?? title.plain, maxTitleChars),
+    text: subjectWords ? `${trigger.text}\n\n${subjectWords}` : trigger.text,
+    ...(trigger.truncated ? { rawArtifact: await putArtifact(env.STORE, bytes, "application/json") } : {}),
+  };
+}
+
+async function personOf(db: D1Database, login: string): Promise<LinkedPerson | null> {
+  await migrated(db);
+  const row = await db
+    .prepare(
+      "SELECT people.id AS id, people.name AS name, people.revoked_ms AS revokedMs FROM accounts LEFT JOIN people ON people.id = accounts.person_id WHERE accounts.source = 'github' AND accounts.login = ?",
+    )
+    .bind(login)
+    .first<{ id: string | null; name: string | null; revokedMs: number | null }>();
+  if (!row) return null;
+  return { id: row.id ?? login, name: row.name ?? login, revoked: row.id === null || row.revokedMs !== null };
+}
+
+let notedMs = 0;
+
+/** For `/health`: that signed deliveries arrive at all. Best effort, the delivery itself does not depend on it. */
+async function noteDelivery(db: D1Database, event: string, nowMs: number): Promise<void> {
+  if (Math.abs(nowMs - notedMs) < deliveryFactEveryMs) return;
+  notedMs = nowMs;
+  try {
+    await migrated(db);
+    await saveFact(db, factNames.githubDelivery, event, nowMs);
+  } catch (error) {
+    notedMs = 0;
+    console.error(JSON.stringify({ at: "hooks.fact", error: String(error) }));
+  }
+}
+
+/** The bytes as they came: the signature is over them, not over what we understand of them. */
+async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = (): Fault => new Fault("too_large", `The body is larger than ${maxBytes} bytes, more than GitHub ever sends.`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  if (!request.body) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
+    size += chunk.byteLength;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+/** HMAC-SHA256; WebCrypto compares in constant time. */
+async function isSigned(secret: string, bytes: Uint8Array, header: string | undefined): Promise<boolean> {
+  const hex = /^sha256=([0-9a-f]{64})$/i.exec(header ?? "")?.[1];
+  if (secret === "" || hex === undefined) return false;
+  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+  return crypto.subtle.verify(
+    "HMAC",
+    key,
+    Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)),
+    bytes,
+  );
+}
+
+function parseJson(bytes: Uint8Array, contentType: string | undefined): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (error) {
+    const hint = contentType?.includes("x-www-form-urlencoded") ? " Set the webhook's content type at GitHub to application/json." : "";
+    throw new Fault("bad_input", `The body is not JSON.${hint}`, { cause: error });
+  }
+}
+
+function headerOf(c: Context<AppEnv>, name: string, maxChars: number): string {
+  const value = c.req.header(name)?.trim() ?? "";
+  if (value === "" || value.length > maxChars)
+    throw new Fault("bad_input", `The header ${name} is ${value === "" ? "missing" : "too long"}: this is not a delivery of GitHub.`);
+  return value;
+}
