@@ -1,0 +1,119 @@
+// A task as a card in the conversation: what it is, how it stands, its answer, and a place to talk to it.
+import { useState } from "preact/hooks";
+import { nowMs } from "../shared/clock.ts";
+import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
+import { actionsOf, statusView } from "../shared/status.ts";
+import { elapsed } from "../shared/time.ts";
+import { Composer } from "./composer.tsx";
+import { PendingMessage, RowView } from "./message.tsx";
+import type { TopicView } from "./model.ts";
+import { act, say } from "./store.ts";
+
+const words = {
+  stop: { idle: "Stop", pressed: "Stopping" },
+  continue: { idle: "Continue", pressed: "Continuing" },
+  accept: { idle: "Accept", pressed: "Accepted" },
+  reject: { idle: "Reject", pressed: "Rejected" },
+} as const;
+
+const Elapsed = (props: { task: { startedMs: number; endedMs?: number | undefined } }) => (
+  <span class="elapsed">{elapsed(props.task, nowMs.value)}</span>
+);
+
+function Actions(props: { topic: TopicView }) {
+  const { topic } = props;
+  const card = topic.card;
+  if (!card) return null;
+  return (
+    <>
+      {actionsOf(card).map((action) => {
+        const pressed = topic.pressed.includes(action);
+        const isVerdict = action === "accept" || action === "reject";
+        const chosen = isVerdict && (pressed || (card.accepted !== undefined && card.accepted === (action === "accept")));
+        return (
+          <button
+            key={action}
+            type="button"
+            class={action === "continue" ? "btn btn-main" : "btn"}
+            aria-pressed={isVerdict ? chosen : undefined}
+            aria-disabled={pressed && !isVerdict ? true : undefined}
+            aria-label={isVerdict ? `${words[action].idle} the result of “${card.title}”` : `${words[action].idle} “${card.title}”`}
+            onClick={() => {
+              if (!pressed) act(topic, action);
+            }}
+          >
+            {isVerdict ? <ShapeIcon shape={action === "accept" ? "check" : "cross"} /> : null}
+            {(pressed && !isVerdict) || chosen ? words[action].pressed : words[action].idle}
+          </button>
+        );
+      })}
+    </>
+  );
+}
+
+export function TaskCardView(props: { topic: TopicView }) {
+  const { topic } = props;
+  const { card } = topic;
+  const [unfolded, setUnfolded] = useState(false);
+  const [replying, setReplying] = useState(false);
+  const view = card ? statusView(card) : null;
+  const title = card?.title ?? topic.title;
+  const open = view === null || view.open;
+  const listId = `rows-${topic.taskId}`;
+  return (
+    <article class={`card ${view?.forYou ? "card-asks" : ""}`} aria-label={`Task: ${title}`}>
+      <header class="card-head">
+        <h3 dir="auto">{title}</h3>
+        <p class="card-state">
+          {view ? <StateMark view={view} /> : <span class="state tone-quiet">starting</span>}
+          {card ? <Elapsed task={card} /> : null}
+        </p>
+      </header>
+      {card && (open || card.machine) ? (
+        <p class="card-line">
+          {card.machine ? <span class="machine">{card.machine}</span> : null}
+          {open && card.line ? (
+            <span class="mono" dir="auto">
+              {card.line}
+            </span>
+          ) : null}
+        </p>
+      ) : null}
+      {topic.earlier.length > 0 ? (
+        <button type="button" class="btn btn-bare unfold" aria-expanded={unfolded} aria-controls={listId} onClick={() => setUnfolded(!unfolded)}>
+          <ChevronIcon open={unfolded} />
+          {unfolded ? "Hide earlier messages" : `${topic.earlier.length} earlier ${topic.earlier.length === 1 ? "message" : "messages"}`}
+        </button>
+      ) : null}
+      <div class="card-rows" id={listId}>
+        {unfolded ? topic.earlier.map((shown) => <RowView key={shown.seq} shown={shown} />) : null}
+        {topic.latest.map((shown) => (
+          <RowView key={shown.seq} shown={shown} />
+        ))}
+        {topic.pending.map((entry) => (
+          <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
+        ))}
+      </div>
+      <footer class="card-foot">
+        {open || replying ? (
+          <Composer
+            small
+            autoFocus={replying}
+            draftKey={`draft:${topic.threadId}`}
+            label={`Reply to the task “${title}”`}
+            placeholder={view?.forYou ? "Answer …" : "Reply to this task …"}
+            onSend={(text) => say(topic.threadId, text)}
+          />
+        ) : null}
+        <span class="card-buttons">
+          {open || replying ? null : (
+            <button type="button" class="btn btn-bare" onClick={() => setReplying(true)}>
+              Reply
+            </button>
+          )}
+          <Actions topic={topic} />
+        </span>
+      </footer>
+    </article>
+  );
+}

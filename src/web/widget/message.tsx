@@ -1,0 +1,64 @@
+// One message of the conversation, in the root or in a card.
+import { ShapeIcon } from "../shared/icons.tsx";
+import { FoldedMarkdown } from "../shared/markdown.tsx";
+import { clockTime, exact } from "../shared/time.ts";
+import type { ShownRow } from "./model.ts";
+import type { OutboxEntry } from "./outbox.ts";
+import { conversation, link } from "./store.ts";
+
+/** What a reply's delivery says to people; nothing while all is well. */
+const unsent: Partial<Record<string, string>> = {
+  expired: "This was too old to be sent.",
+  failed: "This could not be sent.",
+  unknown: "It is not known whether this was sent.",
+};
+
+export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
+  const { row } = props.shown;
+  switch (row.kind) {
+    case "topic":
+      return null;
+    case "message":
+      return row.from.you ? (
+        <OwnMessage text={row.text} atMs={row.atMs} state={props.delivered ? "delivered" : null} />
+      ) : (
+        <div class="message">
+          <p class="who">{row.from.name}</p>
+          <p class="plain" dir="auto" title={exact(row.atMs)}>
+            {row.text}
+          </p>
+        </div>
+      );
+    case "reply":
+      return (
+        <div class={row.replyKind === "notice" ? "message message-notice" : "message"} title={exact(row.atMs)}>
+          <p class="hidden-visually">{conversation.value.welcome?.agentName ?? "Answer"}:</p>
+          <FoldedMarkdown text={row.text} />
+          {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
+        </div>
+      );
+  }
+}
+
+const OwnMessage = (props: { text: string; atMs: number; state: string | null }) => (
+  <div class="message message-own">
+    <p class="hidden-visually">You:</p>
+    <p class="plain" dir="auto" title={exact(props.atMs)}>
+      {props.text}
+    </p>
+    {props.state === null ? null : (
+      <p class="fine muted">
+        {props.state === "delivered" ? <ShapeIcon shape="check" /> : null}
+        {props.state} · {clockTime(props.atMs)}
+      </p>
+    )}
+  </div>
+);
+
+/** A message of ours that has no row yet. */
+export function PendingMessage(props: { entry: OutboxEntry }) {
+  const { frame, atMs, state } = props.entry;
+  if (frame.t !== "send") return null;
+  const word = state === "waiting" ? (link.value.kind === "open" ? "sending" : "waiting to be sent") : state;
+  return <OwnMessage text={frame.text} atMs={atMs} state={word} />;
+}

@@ -1,0 +1,154 @@
+// What the page knows of the conversation, and how each frame changes it. Every frame may come twice.
+import type { TaskCard } from "../../protocol/task.ts";
+import type { WidgetRow, WidgetServerFrame } from "../../protocol/widget-frames.ts";
+import { statusView } from "../shared/status.ts";
+import { type Outbox, type OutboxEntry, rootPlaceholder } from "./outbox.ts";
+
+export type ShownRow = { seq: number; row: WidgetRow };
+type Welcome = Extract<WidgetServerFrame, { t: "welcome" }>;
+
+export type Conversation = {
+  welcome: Omit<Welcome, "t"> | null;
+  /** Rows of each thread, by sequence number. */
+  rows: Readonly<Record<string, readonly ShownRow[]>>;
+  cards: Readonly<Record<string, TaskCard>>;
+  /** False until all that happened before is on the page: until then nothing is announced. */
+  caughtUp: boolean;
+};
+
+export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, caughtUp: false };
+
+/** Adds a row once, in its place; a repeat gives the same list back. */
+export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow): readonly ShownRow[] {
+  let at = rows.length;
+  while (at > 0 && (rows[at - 1]?.seq ?? 0) >= seq) at--;
+  return rows[at]?.seq === seq ? rows : rows.toSpliced(at, 0, { seq, row });
+}
+
+/** The next conversation; the same object when the frame brought nothing new. */
+export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conversation {
+  switch (frame.t) {
+    case "welcome": {
+      const { t: _, ...welcome } = frame;
+      return { ...state, welcome, caughtUp: false };
+    }
+    case "row": {
+      const known = state.rows[frame.threadId] ?? [];
+      const next = insertRow(known, frame.seq, frame.row);
+      return next === known ? state : { ...state, rows: { ...state.rows, [frame.threadId]: next } };
+    }
+    case "card": {
+      const known = state.cards[frame.card.taskId];
+      if (known && known.revision >= frame.card.revision) return state;
+      return { ...state, cards: { ...state.cards, [frame.card.taskId]: frame.card } };
+    }
+    case "caught_up":
+      return { ...state, caughtUp: true };
+    case "ack":
+    case "refused":
+      return state;
+  }
+}
+
+/** Thread → highest sequence number on the page: what a new connection does not need to send again. */
+export const resumeMap = (state: Conversation): Record<string, number> =>
+  Object.fromEntries(Object.entries(state.rows).flatMap(([threadId, rows]) => rows.slice(-1).map((last) => [threadId, last.seq])));
+
+export type TopicView = {
+  taskId: string;
+  threadId: string;
+  title: string;
+  atMs: number;
+  /** Null while the card is on its way. */
+  card: TaskCard | null;
+  /** Rows before the last answer, shown on demand. */
+  earlier: readonly ShownRow[];
+  /** The last answer and what came after it. */
+  latest: readonly ShownRow[];
+  pending: readonly OutboxEntry[];
+  /** Buttons that were pressed and are not confirmed yet. */
+  pressed: readonly ("stop" | "continue" | "accept" | "reject")[];
+};
+
+export type Item =
+  | { kind: "row"; key: string; seq: number; row: Exclude<WidgetRow, { kind: "topic" }> }
+  | { kind: "topic"; key: string; topic: TopicView }
+  | { kind: "pending"; key: string; entry: OutboxEntry };
+
+const isSend = (entry: OutboxEntry): boolean => entry.frame.t === "send";
+
+/** Messages of the outbox that belong to a thread and whose row is not on the page yet. */
+function pendingOf(outbox: Outbox, rows: readonly ShownRow[], threadIds: readonly string[]): OutboxEntry[] {
+  const shown = new Set(rows.map(({ row }) => (row.kind === "message" ? row.clientMsgId : undefined)));
+  return outbox.entries.filter(
+    (entry) => isSend(entry) && threadIds.includes(entry.frame.threadId) && !shown.has(entry.frame.clientMsgId),
+  );
+}
+
+function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, { kind: "topic" }>): TopicView {
+  const all = state.rows[row.topicThreadId] ?? [];
+  const lastReply = all.findLastIndex((shown) => shown.row.kind === "reply");
+  // The first row repeats the request that stands above the card: it is shown only with the earlier ones.
+  const cut = lastReply < 0 ? Math.min(1, all.length) : lastReply;
+  const pressed = outbox.entries.flatMap(({ frame }) => (frame.t === "act" && frame.taskId === row.taskId ? [frame.action] : []));
+  return {
+    taskId: row.taskId,
+    threadId: row.topicThreadId,
+    title: row.title,
+    atMs: row.atMs,
+    card: state.cards[row.taskId] ?? null,
+    earlier: all.slice(0, cut),
+    latest: all.slice(cut),
+    pending: pendingOf(outbox, all, [row.topicThreadId]),
+    pressed,
+  };
+}
+
+/** The page from top to bottom: messages, tasks as cards, and what waits to be sent. */
+export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
+  const rootId = state.welcome?.rootThreadId ?? null;
+  const rows = rootId === null ? [] : (state.rows[rootId] ?? []);
+  const items = rows.map(({ seq, row }): Item =>
+    row.kind === "topic"
+      ? { kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }
+      : { kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row },
+  );
+  const pending = pendingOf(outbox, rows, rootId === null ? [rootPlaceholder] : [rootPlaceholder, rootId]);
+  return [...items, ...pending.map((entry): Item => ({ kind: "pending", key: `row:${entry.frame.clientMsgId}`, entry }))];
+}
+
+/** Drops delivered messages whose row is on the page: the row stands for them from here on. */
+export function settleDelivered(outbox: Outbox, state: Conversation): Outbox {
+  const delivered = outbox.entries.filter((entry) => entry.state === "delivered");
+  if (delivered.length === 0) return outbox;
+  const shown = new Set(
+    Object.values(state.rows).flatMap((rows) => rows.map(({ row }) => (row.kind === "message" ? row.clientMsgId : undefined))),
+  );
+  const entries = outbox.entries.filter((entry) => entry.state !== "delivered" || !shown.has(entry.frame.clientMsgId));
+  return entries.length === outbox.entries.length ? outbox : { ...outbox, entries };
+}
+
+/** How many tasks wait for the person. */
+export const waitingCount = (state: Conversation): number => Object.values(state.cards).filter((card) => statusView(card).forYou).length;
+
+/** What a screen reader hears of a frame; null when it is nothing new or nothing of interest. Ask before the frame is applied. */
+export function announcement(before: Conversation, frame: WidgetServerFrame): string | null {
+  if (!before.caughtUp) return null;
+  switch (frame.t) {
+    case "row": {
+      if (before.rows[frame.threadId]?.some(({ seq }) => seq === frame.seq)) return null;
+      return frame.row.kind === "reply" ? `${before.welcome?.agentName ?? "Answer"}: ${frame.row.text.slice(0, 400)}` : null;
+    }
+    case "card": {
+      const known = before.cards[frame.card.taskId];
+      if (known && (known.revision >= frame.card.revision || statusView(known).word === statusView(frame.card).word)) return null;
+      return `Task “${frame.card.title}”: ${statusView(frame.card).word}.`;
+    }
+    case "refused":
+      return frame.message;
+    case "welcome":
+    case "ack":
+    case "caught_up":
+      return null;
+  }
+}

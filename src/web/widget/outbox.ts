@@ -1,0 +1,81 @@
+// What a person sent and the cloud has not yet confirmed. Nothing leaves it but by an ack or a refusal.
+import type { WidgetClientFrame } from "../../protocol/widget-frames.ts";
+
+export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" }>;
+
+/** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
+export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
+export type Refusal = { frame: OutboxFrame; message: string };
+export type Outbox = { entries: readonly OutboxEntry[]; refusals: readonly Refusal[] };
+
+/** Stands for the root thread while its id is not known yet; replaced when the entry is sent. */
+export const rootPlaceholder = "root";
+
+export const emptyOutbox: Outbox = { entries: [], refusals: [] };
+
+const idOf = (entry: { frame: OutboxFrame }): string => entry.frame.clientMsgId;
+
+/** Adds a frame once; the same id again changes nothing. */
+export const enqueue = (outbox: Outbox, frame: OutboxFrame, atMs: number): Outbox =>
+  outbox.entries.some((entry) => idOf(entry) === frame.clientMsgId)
+    ? outbox
+    : { ...outbox, entries: [...outbox.entries, { frame, atMs, state: "waiting" }] };
+
+const mark = (outbox: Outbox, clientMsgId: string, state: OutboxEntry["state"]): Outbox => ({
+  ...outbox,
+  entries: outbox.entries.map((entry) => (idOf(entry) === clientMsgId ? { ...entry, state } : entry)),
+});
+
+export const markSent = (outbox: Outbox, clientMsgId: string): Outbox => mark(outbox, clientMsgId, "sent");
+
+/** The connection is gone: what was on its way may not have arrived and is sent again. Repeats are harmless by their id. */
+export const disconnected = (outbox: Outbox): Outbox => ({
+  ...outbox,
+  entries: outbox.entries.map((entry) => (entry.state === "sent" ? { ...entry, state: "waiting" } : entry)),
+});
+
+/** Durable in the cloud. A message stays in sight until its row arrives; a button press has no row of its own. */
+export function acknowledge(outbox: Outbox, clientMsgId: string): Outbox {
+  const entry = outbox.entries.find((candidate) => idOf(candidate) === clientMsgId);
+  return entry?.frame.t === "send" ? mark(outbox, clientMsgId, "delivered") : without(outbox, clientMsgId);
+}
+
+/** Refused for good: it leaves, and its words stay on the page so that nothing typed is lost. */
+export function refuse(outbox: Outbox, clientMsgId: string, message: string): Outbox {
+  const entry = outbox.entries.find((candidate) => idOf(candidate) === clientMsgId);
+  if (!entry) return outbox;
+  const rest = without(outbox, clientMsgId);
+  return { ...rest, refusals: [...rest.refusals, { frame: entry.frame, message }] };
+}
+
+export const without = (outbox: Outbox, clientMsgId: string): Outbox => ({
+  ...outbox,
+  entries: outbox.entries.filter((entry) => idOf(entry) !== clientMsgId),
+});
+
+export const dismissRefusal = (outbox: Outbox, clientMsgId: string): Outbox => ({
+  ...outbox,
+  refusals: outbox.refusals.filter((refusal) => refusal.frame.clientMsgId !== clientMsgId),
+});
+
+/** The frames to send now, oldest first, with the root's real id. */
+export const dueFrames = (outbox: Outbox, rootThreadId: string): OutboxFrame[] =>
+  outbox.entries
+    .filter((entry) => entry.state === "waiting")
+    .map(({ frame }) => (frame.threadId === rootPlaceholder ? { ...frame, threadId: rootThreadId } : frame));
+
+/** An entry as it is kept across a reload; null when what was kept is not one. */
+export function parseEntry(text: string): OutboxEntry | null {
+  try {
+    const { frame, atMs } = JSON.parse(text) as { frame: OutboxFrame; atMs: number };
+    const isSend = frame.t === "send" && typeof frame.text === "string";
+    const isAct = frame.t === "act" && typeof frame.taskId === "string" && typeof frame.action === "string";
+    if ((!isSend && !isAct) || typeof frame.clientMsgId !== "string" || typeof frame.threadId !== "string") return null;
+    return { frame, atMs: typeof atMs === "number" ? atMs : 0, state: "waiting" };
+  } catch {
+    // Kept by an older version, or damaged: there is nothing in it that could be sent.
+    return null;
+  }
+}
+
+export const serialiseEntry = (entry: OutboxEntry): string => JSON.stringify({ frame: entry.frame, atMs: entry.atMs });
