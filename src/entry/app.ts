@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import type { Env } from "../env.ts";
 import { Fault, httpStatusOf } from "../protocol/fault.ts";
 import { migrated } from "../storage/migrations.ts";
+import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
 
@@ -32,3 +33,4 @@ app.use("/api/*", async (c, next) => {
 
 app.route("/", healthDoor);
 app.route("/", hooksDoor);
+app.route("/", daemonDoor);

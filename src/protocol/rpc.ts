@@ -28,7 +28,10 @@ export type AppendResult =
 
 export interface ThreadRpc extends ObjectRpc {
   append(input: { trigger: Trigger; verdict: Verdict }): Promise<AppendResult>;
-  /** Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds. */
+  /**
+   * Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds.
+   * `triggerId`: the oldest trigger of this thread that the decision settles or that the router still holds undecided; the worker gets every row from it on.
+   */
   subscribe(input: {
     taskId: TaskId;
     decisionId: string;
@@ -50,8 +53,8 @@ export interface ThreadRpc extends ObjectRpc {
   post(input: OutboundIntent): Promise<{ seq: number }>;
   /** The task's card changed; the highest revision wins. */
   card(input: TaskCard): Promise<void>;
-  /** On a root: frames of a topic, for the root's sockets. */
-  mirror(input: { topicThreadId: ThreadId; frames: WidgetServerFrame[] }): Promise<void>;
+  /** On a root: frames of a topic, for the root's sockets. Not taken before `attachTopic`, so that a page knows the topic first. */
+  mirror(input: { topicThreadId: ThreadId; frames: WidgetServerFrame[] }): Promise<{ taken: boolean }>;
   /** Rows after a sequence number, oldest first. */
   read(input: { afterSeq: number; limit: number }): Promise<{ info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] }>;
   row(input: { triggerId: TriggerId }): Promise<ThreadRow | null>;
@@ -112,6 +115,7 @@ export interface EndpointRpc extends ObjectRpc {
   stop(input: { commandId: CommandId; why: string }): Promise<{ known: boolean }>;
   /** Everything of the task below `epoch`; answered by `WorkerSession.stopped`. */
   stopTask(input: { taskId: TaskId; epoch: number }): Promise<void>;
+  /** Text from a byte offset, never half a character; the answer's `offset` is where the following text begins. */
   readOutput(input: {
     commandId: CommandId;
     offset: number;

@@ -1,0 +1,58 @@
+// The machines' door: a daemon enrols with a code, then dials in and stays.
+import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { z } from "zod/mini";
+import { enrolRequest, type enrolResponse } from "../protocol/daemon-frames.ts";
+import { Fault } from "../protocol/fault.ts";
+import { endpointId } from "../protocol/ids.ts";
+import { redeemEnrolmentCode } from "../storage/enrolment.ts";
+import type { AppEnv } from "./app.ts";
+
+/** A name, a code and a key: nothing near this. */
+const maxEnrolBytes = 8 * 1024;
+
+export const daemonDoor = new Hono<AppEnv>();
+
+// A daemon sends no Origin; only a browser does, and no page has business here.
+daemonDoor.use("/api/daemon/*", async (c, next) => {
+  if (c.req.header("origin") !== undefined) throw new Fault("forbidden", "This address is for daemons, not for web pages.");
+  await next();
+});
+
+const smallBody = bodyLimit({
+  maxSize: maxEnrolBytes,
+  onError: () => {
+    throw new Fault("too_large", `An enrolment is smaller than ${maxEnrolBytes / 1024} KiB.`);
+  },
+});
+
+daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
+  const body = await c.req.json<unknown>().catch(() => {
+    throw new Fault("bad_input", "The body must be JSON.");
+  });
+  const parsed = enrolRequest.safeParse(body);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+  }
+  const machine = await redeemEnrolmentCode(c.env.DB, parsed.data, Date.now());
+  if (!machine) throw new Fault("unauthorised", "This code is unknown, used or older than ten minutes. Make a new one in the console.");
+  const { publicKey, platform } = parsed.data;
+  await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, by: "enrolment code" });
+  return c.json(machine satisfies z.infer<typeof enrolResponse>);
+});
+
+daemonDoor.get("/api/daemon/connect", async (c) => {
+  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
+    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket: run the daemon." }, 426, { upgrade: "websocket" });
+  const id = endpointId.safeParse(c.req.query("endpoint"));
+  const row = id.success
+    ? await c.env.DB.prepare("SELECT name, revoked_ms FROM endpoints WHERE id = ?")
+        .bind(id.data)
+        .first<{ name: string; revoked_ms: number | null }>()
+    : null;
+  if (!id.success || !row) throw new Fault("not_found", "No such machine is enrolled here. Enrol it with a code from the console.");
+  if (row.revoked_ms !== null)
+    return c.json({ error: "gone", message: `${row.name} was revoked. Enrol it again with a code from the console.`, retry: "never" }, 410);
+  return c.env.ENDPOINT.getByName(id.data).fetch(c.req.raw);
+});
