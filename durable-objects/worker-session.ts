@@ -1,4 +1,155 @@
+// One task: what others may say to it. What that changes is decided in src/core/worker-*.ts and carried on by its loop.
 import { DurableObject } from "cloudflare:workers";
+import { atLeast, authorityOf } from "../src/core/authority.ts";
+import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
+import { commandMoved, commandSettled, inboxEvent, received, resumeTask, startTask } from "../src/core/worker-session.ts";
+import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
+import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
+import type { Logged } from "../src/protocol/events.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
+import type { Authority, Principal } from "../src/protocol/principal.ts";
+import type { WorkerSessionRpc } from "../src/protocol/rpc.ts";
+import type { Report, TaskCard, TaskStart } from "../src/protocol/task.ts";
+import type { DeliveredRow } from "../src/protocol/thread.ts";
+import type { WorkerStore } from "../src/storage/worker-store.ts";
+import { WorkerLoop } from "./worker-loop.ts";
 
-export class WorkerSession extends DurableObject<Env> {}
+export class WorkerSession extends DurableObject<Env> implements WorkerSessionRpc {
+  readonly #taskId: string;
+  readonly #loop: WorkerLoop;
+  readonly #store: WorkerStore;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    if (ctx.id.name === undefined) throw new Error("a WorkerSession is addressed by the name of its id");
+    this.#taskId = ctx.id.name;
+    this.#loop = new WorkerLoop(ctx, env, ctx.id.name);
+    this.#store = this.#loop.store;
+  }
+
+  async start(input: TaskStart): Promise<{ started: boolean }> {
+    if (input.taskId !== this.#taskId) throw new Fault("bad_input", `${input.taskId} was started at ${this.#taskId}.`);
+    this.#loop.decide((nowMs) => {
+      if (this.#store.task() !== null) return null;
+      return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.pending(), nowMs);
+    });
+    await this.#loop.fault("worker.started");
+    this.#loop.kick();
+    return { started: !isBuried(this.#store.task()) };
+  }
+
+  async deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }> {
+    const { threadId, rows } = input;
+    this.#receive(
+      rows.map(({ row, alsoWith }) => ({ kind: "row", threadId, row, alsoWith })),
+      threadId,
+    );
+    return { throughSeq: Math.max(0, ...rows.map(({ row }) => row.seq)) };
+  }
+
+  async tell(input: { id: string; text: string; authority: Authority; tainted: boolean }): Promise<void> {
+    this.#receive([{ kind: "tell", ...input }], null);
+  }
+
+  #receive(items: InboxItem[], threadId: ThreadId | null): void {
+    this.#loop.decide((nowMs) => {
+      const rows = this.#store.receive(items);
+      const task = this.#store.task();
+      if (task === null) {
+        if (threadId !== null) this.#store.addEarlyThread(threadId);
+        for (const { key, item } of rows) this.#loop.log.append(inboxEvent(key, item), nowMs);
+        return null;
+      }
+      if (rows.length === 0) return null;
+      return received(task, rows, { threadId, pending: this.#store.pending(), open: this.#store.openCommands(), nowMs });
+    });
+    this.#loop.kick();
+  }
+
+  async settle(input: SettledCommand): Promise<void> {
+    this.#loop.decide(() => {
+      const task = this.#store.task();
+      const command = this.#store.command(input.commandId);
+      if (task === null || command === null) {
+        console.error(
+          JSON.stringify({ at: "worker-session.settle", task: this.#taskId, error: `${input.commandId} is no command of this task` }),
+        );
+        return null;
+      }
+      const row = this.#store.receive([{ kind: "result", tool: command.tool, result: input }])[0];
+      return row === undefined ? null : commandSettled(task, command, input, row);
+    });
+    this.#loop.kick();
+  }
+
+  async commandState(input: { commandId: CommandId; state: CommandState; machine: string; online: boolean }): Promise<void> {
+    this.#loop.decide(() => {
+      const task = this.#store.task();
+      const command = this.#store.command(input.commandId);
+      return task === null || command === null ? null : commandMoved(task, command, input);
+    });
+    this.#loop.kick();
+  }
+
+  async cancel(input: { by: Principal; reason: string }): Promise<{ status: TaskCard["status"] }> {
+    const { by, reason } = input;
+    this.#loop.decide((nowMs) => {
+      const task = this.#store.task();
+      if (task !== null) return cancelTask(task, by, reason, this.#store.pending(), this.#store.openCommands(), nowMs);
+      // Whose task it will be is not known yet: the start compares again.
+      if (!atLeast(authorityOf(by), "member")) throw new Fault("forbidden", "Only a member of the team may stop this task.");
+      this.#store.bury({ by, reason });
+      return null;
+    });
+    this.#loop.kick();
+    return { status: this.#store.task()?.card.status ?? "cancelled" };
+  }
+
+  async stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void> {
+    this.#loop.decide((nowMs) => {
+      const task = this.#store.task();
+      return task === null ? null : machineStopped(task, input, this.#store.pending(), this.#store.openCommands(), nowMs);
+    });
+    this.#loop.kick();
+  }
+
+  async resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }> {
+    this.#loop.decide((nowMs) => resumeTask(this.#started(), input.by, input.modelCalls, nowMs));
+    this.#loop.kick();
+    return { status: this.#started().card.status };
+  }
+
+  async accept(input: { by: Principal; accepted: boolean }): Promise<void> {
+    this.#loop.decide(() => acceptTask(this.#started(), input.by, input.accepted));
+    this.#loop.kick();
+  }
+
+  async describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null> {
+    const task = this.#store.task();
+    return task === null ? null : { start: task.start, card: task.card, tainted: task.tainted, reports: this.#store.reports() };
+  }
+
+  async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {
+    return this.#loop.log.after(input.afterSeq, input.limit, [], input.about ?? "");
+  }
+
+  async poke(): Promise<void> {
+    await this.#loop.alarms.run(Date.now);
+    this.#loop.kick();
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#loop.alarms.run(Date.now);
+  }
+
+  #started(): TaskState {
+    const task = this.#store.task();
+    if (task === null) throw new Fault("not_found", `There is no task ${this.#taskId}.`);
+    return task;
+  }
+}
+
+/** Cancelled before it began. */
+const isBuried = (task: TaskState | null): boolean => task?.mode.mode === "ended" && task.mode.status === "cancelled" && task.steps === 0;

@@ -1,0 +1,144 @@
+// What people see of a task, derived from its state: status, one line, and the one notice that a machine is awaited.
+import type { CommandSpec, SettledCommand } from "../protocol/command.ts";
+import type { TaskStatus } from "../protocol/task.ts";
+import type { WorkerCall } from "../protocol/worker-tools.ts";
+import { excerpt } from "./context.ts";
+import { childId } from "./ids.ts";
+import { addReport, type Change, type TaskState, type WorkerCommand } from "./worker-state.ts";
+
+const maxLineChars = 200;
+
+/** The first line of a text, short enough for a card. */
+export const oneLine = (text: string): string =>
+  excerpt(
+    text
+      .split("\n")
+      .find((line) => line.trim() !== "")
+      ?.trim() ?? "",
+    maxLineChars,
+  );
+
+/** What a call does, in a few words. */
+export function lineOfCall(call: WorkerCall): string {
+  switch (call.tool) {
+    case "run_command":
+      return oneLine(call.input.script);
+    case "read_file":
+      return `reading ${call.input.path}`;
+    case "write_file":
+      return `writing ${call.input.path}`;
+    case "edit_file":
+      return `editing ${call.input.path}`;
+    case "list_files":
+      return `listing ${call.input.path ?? "files"}`;
+    case "search_files":
+      return `searching for ${call.input.query}`;
+    case "stop_command":
+      return "stopping a command";
+    case "read_output":
+      return "reading more output";
+    case "recall":
+      return `reading ${call.input.id}`;
+    case "report":
+      return oneLine(call.input.text);
+    case "wait":
+      return call.input.reason === "" ? "waiting" : `waiting: ${call.input.reason}`;
+  }
+}
+
+/** How a command ended, in a few words: `npm test · exit 1`. */
+export function lineOfResult(what: string, result: SettledCommand): string {
+  switch (result.outcome) {
+    case "exited":
+      return result.exitCode === null ? `${what} · ended by ${result.signal ?? "a signal"}` : `${what} · exit ${result.exitCode}`;
+    case "outcome_unknown":
+      return `${what} · outcome unknown`;
+    case "timed_out":
+      return `${what} · timed out`;
+    case "stopped":
+    case "refused":
+    case "expired":
+    case "void":
+      return `${what} · ${result.outcome}`;
+  }
+}
+
+/** Words for a command that a machine is asked for. */
+export const whatOf = (spec: CommandSpec): string => (spec.kind === "shell" ? oneLine(spec.script) : spec.kind.replace("_", " "));
+
+/** What a status is shown as, and for whom or what it waits. */
+function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: TaskStatus; waitingFor?: string; line: string } {
+  const { mode, line } = task;
+  switch (mode.mode) {
+    case "ended":
+      return { status: mode.status, line };
+    case "cancelling":
+      return { status: "cancelling", line: mode.offline === null ? "stopping" : `stopping, ${mode.offline} offline` };
+    case "paused":
+      return { status: "paused", line };
+    case "asking":
+      return { status: "waiting", waitingFor: "you", line };
+    case "waiting":
+      return { status: "waiting", waitingFor: "event", line };
+    case "working": {
+      if (task.steps === 0) return { status: "queued", line };
+      const machine = task.open.kind === "none" ? awaitedMachine(open) : null;
+      return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line: `Waiting for ${machine}` };
+    }
+  }
+}
+
+/** The machine that everything open waits for, or null. */
+function awaitedMachine(open: readonly WorkerCommand[]): string | null {
+  const first = open[0];
+  return first && open.every((command) => !command.online) ? first.machine : null;
+}
+
+/**
+ * Ends every change: derives the card, raises its revision when people would see a difference, and says once that a machine is awaited.
+ * `open` are the open commands as they are after the change.
+ */
+export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: number): Change {
+  const { task } = change;
+  const seen = statusOf(task, open);
+  const before = task.card;
+  if (
+    seen.status === "waiting" &&
+    task.mode.mode === "working" &&
+    seen.waitingFor !== undefined &&
+    !task.awaited.includes(seen.waitingFor)
+  ) {
+    task.awaited = [...task.awaited, seen.waitingFor];
+    addReport(change, {
+      id: childId("rep", task.start.taskId, "waiting", seen.waitingFor),
+      kind: "waiting",
+      text: `Waiting for ${seen.waitingFor}; I start as soon as it is back.`,
+      status: "waiting",
+      nowMs,
+    });
+  }
+  const { waitingFor: _gone, ...rest } = before;
+  const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
+  const accepted = task.accepted === null ? {} : { accepted: task.accepted };
+  const next = { ...rest, ...seen, line: excerpt(seen.line, maxLineChars), modelCalls: task.steps, ...ended, ...accepted };
+  const statusChanged = before.revision === 0 || before.status !== next.status;
+  if (statusChanged) {
+    change.events.push({ kind: "task.status", from: before.revision === 0 ? "new" : before.status, to: next.status, why: change.why });
+  }
+  // A step that has only begun is not worth a revision: its end follows.
+  const visible =
+    statusChanged ||
+    before.waitingFor !== seen.waitingFor ||
+    before.line !== next.line ||
+    before.accepted !== (task.accepted ?? undefined) ||
+    (before.modelCalls !== next.modelCalls && task.open.kind !== "calling");
+  if (!visible) return change;
+  task.card = { ...next, updatedMs: nowMs, revision: before.revision + 1 };
+  // First, so that a thread has the last card before it lets go of the task.
+  change.effects.unshift(
+    ...task.threads.map((threadId) => ({ effect: "card" as const, to: threadId })),
+    { effect: "card", to: "board" },
+    { effect: "card", to: "index" },
+  );
+  return change;
+}

@@ -1,0 +1,135 @@
+// How a task ends: by its own report, by a fault, or by a person's word. What is left open is stopped, what nobody read is given back.
+import { Fault } from "../protocol/fault.ts";
+import type { EndpointId } from "../protocol/ids.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { DeliveredRow } from "../protocol/thread.ts";
+import { atLeast, authorityOf } from "./authority.ts";
+import { childId } from "./ids.ts";
+import { oneLine } from "./worker-card.ts";
+import { addReport, type Change, changeOf, type InboxRow, releasedStep, type TaskState, type WorkerCommand } from "./worker-state.ts";
+
+/** Refuses a person who may not decide about the task. */
+export function requireAuthority(task: TaskState, by: Principal, what: string): void {
+  if (!atLeast(authorityOf(by), task.start.authority))
+    throw new Fault(
+      "forbidden",
+      `Only someone with the authority of a${task.start.authority === "owner" ? "n" : ""} ${task.start.authority} may ${what} this task.`,
+    );
+}
+
+/** [W9] Cancel is code: what is out becomes void, and the machine is asked to end what runs there. */
+export function cancelTask(
+  task: TaskState,
+  by: Principal,
+  reason: string,
+  pending: readonly InboxRow[],
+  open: readonly WorkerCommand[],
+  nowMs: number,
+): Change | null {
+  requireAuthority(task, by, "stop");
+  if (task.mode.mode === "ended" || task.mode.mode === "cancelling") return null;
+  const change = changeOf(task, `stopped by ${by.name}`);
+  const next = change.task;
+  next.epoch = task.epoch + 1;
+  change.voided.push("submit", "stop", "read", "report");
+  const unstopped: EndpointId[] = [...new Set(open.map((command) => command.endpointId))];
+  if (unstopped.length === 0) {
+    finishCancel(change, { by, reason }, pending, nowMs);
+    return change;
+  }
+  change.events.push({ kind: "task.cancel", by, epoch: next.epoch, reason });
+  voidCall(change);
+  next.mode = { mode: "cancelling", by, reason, unstopped, offline: null };
+  for (const endpointId of unstopped) change.effects.push({ effect: "stop_task", endpointId, epoch: next.epoch });
+  return change;
+}
+
+/** A machine has ended everything of this task, or is offline and will when it is back. */
+export function machineStopped(
+  task: TaskState,
+  input: { endpointId: EndpointId; epoch: number; offline: boolean },
+  pending: readonly InboxRow[],
+  open: readonly WorkerCommand[],
+  nowMs: number,
+): Change | null {
+  const { mode } = task;
+  if (mode.mode !== "cancelling" || input.epoch < task.epoch || !mode.unstopped.includes(input.endpointId)) return null;
+  const change = changeOf(task, `stopped by ${mode.by.name}`);
+  if (input.offline) {
+    const machine = open.find((command) => command.endpointId === input.endpointId)?.machine ?? task.start.endpoint?.name ?? "the machine";
+    change.task.mode = { ...mode, offline: machine };
+    return change;
+  }
+  const unstopped = mode.unstopped.filter((endpointId) => endpointId !== input.endpointId);
+  change.commands.push(...open.filter(({ endpointId }) => endpointId === input.endpointId).map((command) => ({ ...command, open: false })));
+  if (unstopped.length > 0) change.task.mode = { ...mode, unstopped, offline: null };
+  else finishCancel(change, mode, pending, nowMs);
+  return change;
+}
+
+export function finishCancel(change: Change, cancel: { by: Principal; reason: string }, pending: readonly InboxRow[], nowMs: number): void {
+  const { task } = change;
+  if (task.mode.mode !== "cancelling") change.events.push({ kind: "task.cancel", by: cancel.by, epoch: task.epoch, reason: cancel.reason });
+  endTask(change, { status: "cancelled", text: `Stopped by ${cancel.by.name}.`, key: "cancelled" }, pending, [], nowMs);
+}
+
+/** The answer of a call that is out will find another epoch. */
+function voidCall(change: Change): void {
+  change.task.open = { kind: "none" };
+  change.task.lease = { epoch: change.task.lease.epoch + 1, untilMs: 0 };
+}
+
+/** [W10] The end: nothing stays open, nothing passes through any more, and rows that no step took go back to the router. */
+export function endTask(
+  change: Change,
+  end: { status: "done" | "failed" | "cancelled"; text: string; key: string; confidence?: number; callId?: string },
+  pending: readonly InboxRow[],
+  open: readonly WorkerCommand[],
+  nowMs: number,
+): void {
+  const { task } = change;
+  const { taskId } = task.start;
+  task.mode = { mode: "ended", status: end.status, endedMs: nowMs };
+  task.line = oneLine(end.text);
+  voidCall(change);
+  addReport(change, {
+    id: childId("rep", taskId, task.steps, end.callId ?? end.key),
+    kind: end.status,
+    text: end.text,
+    ...(end.confidence === undefined ? {} : { confidence: end.confidence }),
+    status: end.status,
+    nowMs,
+  });
+  for (const { endpointId, commandId } of open) change.effects.push({ effect: "stop", endpointId, commandId, why: "its task has ended" });
+  releaseRows(change, pending);
+  for (const threadId of task.threads) change.effects.push({ effect: "unsubscribe", threadId, reason: `the task is ${end.status}` });
+}
+
+/** Rows of an ended task: the router decides on those that it would have decided on; after a cancel they are only recorded. */
+export function releaseRows(change: Change, pending: readonly InboxRow[]): void {
+  const { task } = change;
+  if (pending.length === 0) return;
+  change.consumed = { seqs: pending.map(({ seq }) => seq), step: releasedStep };
+  const byThread = new Map<string, DeliveredRow[]>();
+  for (const { item } of pending) {
+    if (item.kind !== "row" || item.row.kind !== "trigger" || item.row.trigger.id === task.start.quote.triggerId) continue;
+    byThread.set(item.threadId, [...(byThread.get(item.threadId) ?? []), { row: item.row, alsoWith: item.alsoWith }]);
+  }
+  const cancelled = task.mode.mode === "ended" && task.mode.status === "cancelled";
+  for (const [threadId, rows] of byThread) {
+    change.events.push({ kind: "task.released", threadId, threadSeqs: rows.map(({ row }) => row.seq) });
+    const asked = rows.filter(
+      ({ row }) => row.kind === "trigger" && (row.verdict.outcome === "candidate" || row.verdict.outcome === "request"),
+    );
+    if (!cancelled && asked.length > 0) change.effects.push({ effect: "release", threadId, rows: asked });
+  }
+}
+
+/** A person's word on the outcome of an ended task. */
+export function acceptTask(task: TaskState, by: Principal, accepted: boolean): Change | null {
+  requireAuthority(task, by, "judge");
+  if (task.mode.mode !== "ended" || task.accepted === accepted) return null;
+  const change = changeOf(task, `${accepted ? "accepted" : "rejected"} by ${by.name}`);
+  change.task.accepted = accepted;
+  return change;
+}

@@ -1,0 +1,348 @@
+// A model's reply becomes results and effects: every call is checked against its schema, the task's authority and taint, and gets exactly one result.
+import type { Command } from "../protocol/command.ts";
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { TaskStart } from "../protocol/task.ts";
+import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { laneOf, refuseCommand } from "./authority.ts";
+import { childId, ownerOf } from "./ids.ts";
+import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
+import { fitSum, isContext } from "./worker-context.ts";
+import { endTask } from "./worker-end.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  type InboxRow,
+  type MachineTool,
+  type StepCall,
+  type TaskState,
+  type WorkerCommand,
+  type WorkerRead,
+} from "./worker-state.ts";
+
+const maxMuteReplies = 2;
+const repeatsNoticed = 3;
+const dayMs = 24 * 60 * 60_000;
+const maxWaitMs = 7 * dayMs;
+
+export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
+
+/** A call as a command for the task's machine, or the reason why it cannot be one. */
+export type CommandMaker = (
+  call: MachineCall,
+  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & { epoch: number; tainted: boolean },
+  step: number,
+  nowMs: number,
+) => { ok: true; command: Command } | { ok: false; reason: string };
+
+/** What the decision needs to know beside the state. */
+export type ReplyFacts = {
+  model: string;
+  ms: number;
+  nowMs: number;
+  /** Rows that came since the step began. */
+  pending: readonly InboxRow[];
+  open: readonly WorkerCommand[];
+  /** Every command of this task, for those that are named by id. */
+  commandOf: (commandId: string) => WorkerCommand | null;
+  ownsArtifact: (artifactId: string) => boolean;
+  commandFor: CommandMaker;
+};
+
+type Done = { output: object; again: boolean };
+type Asked = { read: WorkerRead };
+
+/** [W4] Commits a reply: the assistant's message, one result for each call, and what they cause. */
+export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFacts): Change {
+  if (task.open.kind !== "calling") throw new Error("no model call is open");
+  const change = changeOf(task, "a step ended");
+  const next = change.task;
+  const { step } = task.open;
+  const calls = withoutTwins(reply.calls);
+  next.open = { kind: "none" };
+  change.events.push({ kind: "task.model", step, phase: "settle", model: facts.model, consumed: [], ms: facts.ms, usage: reply.usage });
+  change.messages.push({ role: "assistant", text: reply.text, calls });
+  if (calls.length === 0) return muteReply(change, step, facts);
+  next.mute = 0;
+  const deciding = new Deciding(change, step, facts, calls);
+  for (const call of calls) deciding.take(call);
+  return finishStep(change);
+}
+
+/** Text without a call reaches nobody: say so, twice, then give up. */
+function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
+  const { task } = change;
+  task.mute += 1;
+  if (task.mute > maxMuteReplies) {
+    const text = "I could not finish this: the model kept answering without using any of its tools.";
+    endTask(change, { status: "failed", text, key: `mute-${step}` }, facts.pending, facts.open, facts.nowMs);
+    return change;
+  }
+  task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
+  task.again = true;
+  return change;
+}
+
+/** Appends the results when all are known; otherwise the step stays open for its reads. */
+function finishStep(change: Change): Change {
+  const ended = change.task.mode.mode === "ended";
+  if (!ended && change.calls.some((call) => call.output === null)) {
+    const step = change.calls[0]?.step ?? 0;
+    change.task.open = { kind: "reading", step };
+    return change;
+  }
+  change.messages.push(...resultsOf(change.calls));
+  return change;
+}
+
+/** [R19] The results of a step as messages, one for each call, within the cap of a step. */
+function resultsOf(calls: readonly StepCall[]): ModelMessage[] {
+  const outputs = fitSum(
+    calls.map((call) => ({ text: call.output ?? "not read: the task has ended", id: "it again with its page" })),
+    limits.inlineStepChars,
+  );
+  return calls.map((call, i) => ({ role: "tool", callId: call.callId, tool: call.tool, output: outputs[i] ?? "" }));
+}
+
+/** All reads of the open step are answered: their results enter the transcript, and their taint the task. Null while one is missing. */
+export function readsAnswered(task: TaskState, calls: readonly StepCall[]): Change | null {
+  if (task.open.kind !== "reading" || calls.some((call) => call.output === null)) return null;
+  const change = changeOf(task, "what was asked for was read");
+  change.task.open = { kind: "none" };
+  change.task.tainted = task.tainted || calls.some((call) => call.tainting);
+  change.messages.push(...resultsOf(calls));
+  return change;
+}
+
+/** Providers may repeat a call id; one id can have only one result, so only its first call counts. */
+function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
+  const seen = new Set<string>();
+  return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
+}
+
+const isMachineTool = (tool: string): tool is MachineTool => /^(run_command|(read|write|edit)_file|(list|search)_files)$/.test(tool);
+
+/** One reply being decided, call by call. */
+class Deciding {
+  readonly #change: Change;
+  readonly #step: number;
+  readonly #facts: ReplyFacts;
+  readonly #starts: boolean;
+  #openCount: number;
+
+  constructor(change: Change, step: number, facts: ReplyFacts, calls: ModelReply["calls"]) {
+    this.#change = change;
+    this.#step = step;
+    this.#facts = facts;
+    this.#starts = calls.some((call) => isMachineTool(call.tool));
+    this.#openCount = facts.open.length;
+  }
+
+  take(raw: ModelReply["calls"][number]): void {
+    const { task } = this.#change;
+    this.#noticeRepeat(raw);
+    const call = parseCall(raw);
+    const outcome: Done | Asked =
+      task.mode.mode === "ended"
+        ? { output: { refused: "the task has ended" }, again: false }
+        : "problem" in call
+          ? this.#refused(raw.callId, raw.tool, { error: call.problem })
+          : this.#decide(call);
+    const step = { step: this.#step, callId: raw.callId, tool: raw.tool, tainting: false };
+    if ("read" in outcome) {
+      this.#change.calls.push({ ...step, output: null });
+      this.#change.effects.push({ effect: "read", step: this.#step, callId: raw.callId, read: outcome.read });
+      task.again = true;
+      return;
+    }
+    this.#change.calls.push({ ...step, output: JSON.stringify(outcome.output) });
+    if (outcome.again) task.again = true;
+  }
+
+  #decide(call: WorkerCall): Done | Asked {
+    const { task } = this.#change;
+    switch (call.tool) {
+      case "run_command":
+      case "read_file":
+      case "write_file":
+      case "edit_file":
+      case "list_files":
+      case "search_files":
+        return this.#start(call);
+      case "stop_command":
+        return this.#stop(call);
+      case "read_output":
+        return this.#readOutput(call);
+      case "recall":
+        return this.#recall(call);
+      case "report":
+        return this.#report(call);
+      case "wait": {
+        const untilMs = call.input.seconds === undefined ? null : this.#facts.nowMs + Math.min(call.input.seconds * 1000, maxWaitMs);
+        // A result that the model has not seen yet comes first.
+        if (!task.again) task.mode = { mode: "waiting", untilMs, reason: call.input.reason };
+        return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
+      }
+    }
+  }
+
+  /** [A5] A machine tool: refused, or a command on its way. */
+  #start(call: MachineCall): Done {
+    const { task } = this.#change;
+    const { taskId, authority, endpoint } = task.start;
+    const refused = refuseCommand({ authority, tainted: task.tainted });
+    if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
+    if (endpoint === null)
+      return this.#refused(call.callId, call.tool, {
+        refused: "No machine is connected. Someone of the team has to enrol one; then ask again.",
+      });
+    if (this.#openCount >= limits.maxOpenCommandsPerTask)
+      return this.#refused(call.callId, call.tool, {
+        refused: `${limits.maxOpenCommandsPerTask} commands of this task are open already. Wait for one to end, or stop one.`,
+      });
+    const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted };
+    const made = this.#facts.commandFor(call, asker, this.#step, this.#facts.nowMs);
+    if (!made.ok) return this.#refused(call.callId, call.tool, { refused: made.reason });
+    const { command } = made;
+    const what = call.tool === "run_command" ? whatOf(command.spec) : lineOfCall(call);
+    this.#openCount += 1;
+    this.#change.commands.push({
+      commandId: command.commandId,
+      endpointId: endpoint.endpointId,
+      step: this.#step,
+      callId: call.callId,
+      tool: call.tool,
+      what,
+      open: true,
+      online: true,
+      machine: endpoint.name,
+    });
+    this.#change.effects.push({ effect: "submit", endpointId: endpoint.endpointId, command });
+    this.#ledger(call.callId, call.tool, "intent", what, command.commandId);
+    task.line = what;
+    return { output: { started: command.commandId }, again: false };
+  }
+
+  #stop(call: Extract<WorkerCall, { tool: "stop_command" }>): Done {
+    const command = this.#facts.commandOf(call.input.command);
+    if (command === null) return this.#refused(call.callId, call.tool, { refused: `${call.input.command} is no command of this task.` });
+    if (!command.open) return this.#done(call, { ended: command.commandId }, true);
+    this.#change.effects.push({
+      effect: "stop",
+      endpointId: command.endpointId,
+      commandId: command.commandId,
+      why: "the worker asked for it",
+    });
+    this.#change.task.line = `stopping ${command.what}`;
+    return this.#done(call, { stopping: command.commandId }, false);
+  }
+
+  #readOutput(call: Extract<WorkerCall, { tool: "read_output" }>): Done | Asked {
+    const command = this.#facts.commandOf(call.input.command);
+    if (command === null) return this.#refused(call.callId, call.tool, { refused: `${call.input.command} is no command of this task.` });
+    const limit = Math.min(call.input.limit ?? limits.inlineResultChars, limits.inlineResultChars);
+    this.#ledger(call.callId, call.tool, "intent", command.commandId);
+    return {
+      read: { read: "output", endpointId: command.endpointId, commandId: command.commandId, offset: Math.floor(call.input.offset), limit },
+    };
+  }
+
+  #recall(call: Extract<WorkerCall, { tool: "recall" }>): Done | Asked {
+    const { id, page } = call.input;
+    if (!mayRecall(this.#change.task, id, this.#facts))
+      return this.#refused(call.callId, call.tool, {
+        refused: "This task is not of the team alone, so it can read only what belongs to it: its own thread, commands and reports.",
+      });
+    this.#ledger(call.callId, call.tool, "intent", id);
+    return { read: { read: "recall", id, page: page ?? 1 } };
+  }
+
+  #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
+    const { task } = this.#change;
+    const { kind, text } = call.input;
+    const { nowMs, pending, open } = this.#facts;
+    const id = childId("rep", task.start.taskId, this.#step, call.callId);
+    switch (kind) {
+      case "progress":
+        task.line = oneLine(text);
+        addReport(this.#change, { id, kind, text, status: "running", nowMs });
+        return this.#done(call, { reported: id }, false);
+      case "question":
+      case "blocked":
+        task.mode = { mode: "asking" };
+        task.line = oneLine(text);
+        addReport(this.#change, { id, kind, text, status: "waiting", nowMs });
+        return this.#done(call, { reported: id }, false);
+      case "done":
+      case "failed": {
+        // [W10] An end that does not know the latest is no end.
+        if (pending.some(({ item }) => !isContext(item, task)))
+          return this.#refused(call.callId, call.tool, { not_sent: "new input arrived" });
+        if (this.#starts)
+          return this.#refused(call.callId, call.tool, {
+            not_sent: "this reply starts commands; report the end when their results are in",
+          });
+        this.#ledger(call.callId, call.tool, "done", kind);
+        const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
+        endTask(this.#change, { status: kind, text, key: call.callId, callId: call.callId, ...confidence }, pending, open, nowMs);
+        return { output: { reported: id }, again: false };
+      }
+    }
+  }
+
+  #done(call: WorkerCall, output: object, again: boolean): Done {
+    this.#ledger(call.callId, call.tool, "done", JSON.stringify(output));
+    return { output, again };
+  }
+
+  #refused(callId: string, tool: string, output: object): Done {
+    this.#ledger(callId, tool, "refused", Object.values(output).map(String).join(" "));
+    return { output, again: true };
+  }
+
+  #ledger(callId: string, tool: string, phase: "intent" | "done" | "refused", detail: string, commandId?: string): void {
+    const named = commandId === undefined ? {} : { commandId };
+    this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, ...named, detail });
+  }
+
+  #noticeRepeat(raw: ModelReply["calls"][number]): void {
+    const { task } = this.#change;
+    if (raw.tool === "wait") return;
+    const key = JSON.stringify([raw.tool, raw.input]);
+    const count = task.repeat.key === key ? task.repeat.count + 1 : 1;
+    task.repeat = { key, count };
+    if (count % repeatsNoticed === 0) {
+      const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row. Doing it again changes nothing: try another way, or report.`;
+      task.notices = [...task.notices, notice];
+    }
+  }
+}
+
+/** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
+function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
+  if (!Object.hasOwn(workerTools, raw.tool))
+    return { problem: `There is no tool "${raw.tool}". The tools are: ${Object.keys(workerTools).join(", ")}.` };
+  const tool = raw.tool as WorkerTool;
+  const parsed = workerTools[tool].input.safeParse(raw.input);
+  if (parsed.success) return { callId: raw.callId, tool, input: parsed.data } as WorkerCall;
+  const issues = parsed.error.issues.map(
+    (issue) => `${issue.path.length === 0 ? "input" : issue.path.join(".")}: ${issue.message} (${issue.code})`,
+  );
+  return { problem: `The input of ${tool} is not valid. ${issues.join("; ")}` };
+}
+
+/** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
+function mayRecall(task: TaskState, id: string, facts: ReplyFacts): boolean {
+  if (laneOf(task.start.authority) === "team" && !task.tainted) return true;
+  const { taskId } = task.start;
+  const thread = ownerOf(id, "thr");
+  return (
+    id === taskId ||
+    task.threads.includes(id) ||
+    (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
+    (id.startsWith("rep_") && ownerOf(id, "tsk") === taskId) ||
+    facts.commandOf(id) !== null ||
+    facts.ownsArtifact(id)
+  );
+}

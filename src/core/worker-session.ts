@@ -1,0 +1,308 @@
+// Decisions of a worker session: when it steps, what a step takes, and what a fault, a cancel or a person's word changes.
+// The rules are numbered in SPEC.md. Everything is pure: state and facts in, one change out.
+import type { CommandState, SettledCommand } from "../protocol/command.ts";
+import type { WorkerItem } from "../protocol/context-items.ts";
+import type { Retry } from "../protocol/fault.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { TaskStart } from "../protocol/task.ts";
+import { retryAtMs } from "./alarms.ts";
+import { atLeast, authorityOf } from "./authority.ts";
+import { renderMessage } from "./context.ts";
+import { childId } from "./ids.ts";
+import { lineOfResult } from "./worker-card.ts";
+import { goalItem, isTainting, itemsOf, wakes } from "./worker-context.ts";
+import { cancelTask, endTask, finishCancel, releaseRows, requireAuthority } from "./worker-end.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  type InboxItem,
+  type InboxRow,
+  newTask,
+  releasedStep,
+  type TaskState,
+  type Tombstone,
+  type WorkerCommand,
+} from "./worker-state.ts";
+
+export type Move =
+  /** Nothing to do until something arrives, or the time comes. */
+  | { move: "sleep"; untilMs: number | null }
+  | { move: "begin" }
+  | { move: "pause" }
+  /** A step's message is in the transcript and has no answer yet. */
+  | { move: "call" };
+
+/** [W1] The one question of the step loop. */
+export function nextMove(task: TaskState, pending: readonly InboxRow[], open: readonly WorkerCommand[], nowMs: number): Move {
+  const asleep: Move = { move: "sleep", untilMs: null };
+  switch (task.mode.mode) {
+    case "ended":
+    case "cancelling":
+    case "paused":
+      return asleep;
+    case "working":
+    case "asking":
+    case "waiting":
+      break;
+  }
+  if (task.open.kind === "calling") {
+    const { retryAtMs: atMs } = task.open;
+    return atMs !== null && atMs > nowMs ? { move: "sleep", untilMs: atMs } : { move: "call" };
+  }
+  if (task.open.kind === "reading") return asleep;
+  const idle = open.length === 0;
+  const due = alarmsOf(task);
+  const wake =
+    task.steps === 0 || task.again || pending.some(({ item }) => wakes(item, task, open)) || due.some(({ atMs }) => atMs <= nowMs);
+  // Nothing under way and nothing to wait for: a task never just stops.
+  if (!wake && !(task.mode.mode === "working" && idle))
+    return { move: "sleep", untilMs: due.length === 0 ? null : Math.min(...due.map(({ atMs }) => atMs)) };
+  return task.steps >= task.allowance ? { move: "pause" } : { move: "begin" };
+}
+
+/** The task's own alarms, each with what the model is told when it rings. */
+function alarmsOf(task: TaskState): { atMs: number; notice: string }[] {
+  const { mode, start } = task;
+  return [
+    ...(mode.mode === "waiting" && mode.untilMs !== null
+      ? [{ atMs: mode.untilMs, notice: "The time that you asked to wait for is over." }]
+      : []),
+    ...(start.deadlineMs !== undefined && !task.deadlineTold
+      ? [{ atMs: start.deadlineMs, notice: "The deadline of this task has passed. Report what you have." }]
+      : []),
+  ];
+}
+
+/** A task starts; after a cancel with enough authority it starts ended, so that everybody who already knows of it hears so. */
+export function startTask(
+  start: TaskStart,
+  threads: string[],
+  tombstone: Tombstone | null,
+  pending: readonly InboxRow[],
+  nowMs: number,
+): Change {
+  const change = changeOf(newTask(start, threads, nowMs), "dispatched by the router");
+  const { task } = change;
+  change.events.push({
+    kind: "task.started",
+    title: start.title,
+    goal: start.goal,
+    triggerId: start.quote.triggerId,
+    decisionId: start.decisionId,
+    authority: start.authority,
+    tainted: start.tainted,
+    machine: start.endpoint?.name ?? null,
+    threadId: start.threadId,
+  });
+  if (tombstone !== null && atLeast(authorityOf(tombstone.by), start.authority)) {
+    task.epoch += 1;
+    finishCancel(change, tombstone, pending, nowMs);
+  }
+  return change;
+}
+
+/** Takes what is in the inbox into the next message, and with it the lease of the model call. */
+export function beginStep(
+  task: TaskState,
+  pending: readonly InboxRow[],
+  facts: { agentName: string; model: string; nowMs: number },
+): Change {
+  const { nowMs } = facts;
+  const change = changeOf(task, "a step began");
+  const taken = pending.slice(0, limits.maxStepRows);
+  const next = change.task;
+  const step = task.steps + 1;
+  const rung = alarmsOf(task).filter(({ atMs }) => atMs <= nowMs);
+  // [W5] Before the model sees it.
+  next.tainted = task.tainted || taken.some(({ item }) => isTainting(item));
+  const notices: WorkerItem[] = [...rung.map(({ notice }) => notice), ...task.notices].map((text) => ({ item: "notice", text }));
+  const items: WorkerItem[] = [...(task.steps === 0 ? [goalItem(next)] : []), ...itemsOf(taken, task, facts.agentName), ...notices];
+  next.steps = step;
+  next.mode = { mode: "working" };
+  next.open = { kind: "calling", step, attempts: 1, retryAtMs: null };
+  next.again = false;
+  next.notices = [];
+  next.deadlineTold ||= task.start.deadlineMs !== undefined && task.start.deadlineMs <= nowMs;
+  next.lease = { epoch: task.lease.epoch + 1, untilMs: nowMs + limits.leaseMs };
+  change.messages.push({ role: "user", text: renderMessage({ step, of: task.allowance }, items) });
+  change.consumed = { seqs: taken.map(({ seq }) => seq), step };
+  change.events.push({ kind: "task.model", step, phase: "reserve", model: facts.model, consumed: taken.map(({ key }) => key) });
+  return change;
+}
+
+/** [W6] The same call once more, with the same bytes: after a fault, or because whoever made it is gone (`lost`). */
+export function callAgain(task: TaskState, facts: { lost: boolean; model: string; nowMs: number }): Change {
+  if (task.open.kind !== "calling") throw new Error("there is no model call to repeat");
+  const change = changeOf(task, "a model call is repeated");
+  const next = change.task;
+  const { step, attempts } = task.open;
+  if (facts.lost) {
+    change.events.push({ kind: "task.model", step, phase: "failed", model: facts.model, consumed: [], error: "lost: its process ended" });
+    const notice =
+      "Restarted: the last step was interrupted and its model call repeated. Commands that were started were not started again.";
+    if (!next.notices.includes(notice)) next.notices = [...next.notices, notice];
+    if (attempts >= limits.maxModelAttempts) {
+      pauseForModel(change, "it was interrupted again and again", facts.nowMs);
+      return change;
+    }
+  }
+  next.open = { kind: "calling", step, attempts: facts.lost ? attempts + 1 : attempts, retryAtMs: null };
+  next.lease = { epoch: task.lease.epoch + 1, untilMs: facts.nowMs + limits.leaseMs };
+  change.events.push({ kind: "task.model", step, phase: "reserve", model: facts.model, consumed: [] });
+  return change;
+}
+
+/** [W7] A model call failed: later again with back-off, at last a pause; or never, then the task fails with what is to be fixed. */
+export function callFailed(
+  task: TaskState,
+  fault: { message: string; retry: Retry; retryAfterMs: number | undefined },
+  pending: readonly InboxRow[],
+  open: readonly WorkerCommand[],
+  facts: { model: string; ms: number; nowMs: number },
+): Change {
+  if (task.open.kind !== "calling") throw new Error("there is no model call that could fail");
+  const change = changeOf(task, "the model could not be asked");
+  const { step, attempts } = task.open;
+  const { nowMs } = facts;
+  change.events.push({ kind: "task.model", step, phase: "failed", model: facts.model, consumed: [], ms: facts.ms, error: fault.message });
+  if (fault.retry === "never") {
+    endTask(
+      change,
+      { status: "failed", text: `The model cannot be used, so I stopped: ${fault.message}`, key: "model" },
+      pending,
+      open,
+      nowMs,
+    );
+    return change;
+  }
+  if (attempts >= limits.maxModelAttempts) {
+    pauseForModel(change, fault.message, nowMs);
+    return change;
+  }
+  const atMs = Math.max(retryAtMs(nowMs, attempts), nowMs + (fault.retryAfterMs ?? 0));
+  change.task.open = { kind: "calling", step, attempts: attempts + 1, retryAtMs: atMs };
+  change.task.line = `The model does not answer; trying again in ${Math.ceil((atMs - nowMs) / 1000)} s`;
+  return change;
+}
+
+function pauseForModel(change: Change, reason: string, nowMs: number): void {
+  const { task } = change;
+  task.mode = { mode: "paused", why: "model" };
+  task.line = "The model does not answer. Continue or stop?";
+  addReport(change, {
+    id: childId("rep", task.start.taskId, "paused", "model", task.steps, task.lease.epoch),
+    kind: "paused",
+    text: `I could not ask the model ${limits.maxModelAttempts} times: ${reason} Continue or stop?`,
+    status: "paused",
+    nowMs,
+  });
+}
+
+/** [W8] The allowance is used up and there is more to do. */
+export function pauseTask(task: TaskState, nowMs: number): Change {
+  const change = changeOf(task, "out of budget");
+  change.task.mode = { mode: "paused", why: "allowance" };
+  const text = `I have used my allowance of ${task.allowance} steps. Continue or stop?`;
+  change.task.line = text;
+  addReport(change, { id: childId("rep", task.start.taskId, "paused", task.allowance), kind: "paused", text, status: "paused", nowMs });
+  return change;
+}
+
+/** Another allowance for a paused task. In any other state it changes nothing, so a repeated click grants nothing twice. */
+export function resumeTask(task: TaskState, by: Principal, modelCalls: number, nowMs: number): Change | null {
+  requireAuthority(task, by, "continue");
+  if (task.mode.mode !== "paused") return null;
+  const change = changeOf(task, `continued by ${by.name}`);
+  if (task.mode.why === "allowance") {
+    const granted = Math.max(1, Math.min(Math.floor(modelCalls), limits.maxModelCallsPerTask * 4));
+    change.task.allowance = Math.max(task.allowance, task.steps) + granted;
+  }
+  if (task.open.kind === "calling") change.task.open = { ...task.open, attempts: 1, retryAtMs: nowMs };
+  change.task.mode = { mode: "working" };
+  change.task.line = `Continued by ${by.name}`;
+  return change;
+}
+
+/** New rows entered the inbox; `pending` holds them too. */
+export function received(
+  task: TaskState,
+  rows: readonly InboxRow[],
+  facts: { threadId: string | null; pending: readonly InboxRow[]; open: readonly WorkerCommand[]; nowMs: number },
+): Change {
+  const change = changeOf(task, "something arrived");
+  for (const { key, item } of rows) change.events.push(inboxEvent(key, item));
+  if (facts.threadId !== null && !task.threads.includes(facts.threadId)) change.task.threads = [...task.threads, facts.threadId];
+  if (task.mode.mode === "ended") {
+    releaseRows(change, rows);
+    return change;
+  }
+  const answer = task.mode.mode === "paused" ? pauseAnswer(task, rows) : null;
+  switch (answer?.word) {
+    case "continue":
+      return mergeInto(change, resumeTask(change.task, answer.by, limits.maxModelCallsPerTask, facts.nowMs));
+    case "stop":
+      return mergeInto(change, cancelTask(change.task, answer.by, "asked to stop", facts.pending, facts.open, facts.nowMs));
+    case undefined:
+      return change;
+  }
+}
+
+const mergeInto = (first: Change, second: Change | null): Change =>
+  second === null ? first : { ...second, events: [...first.events, ...second.events] };
+
+/** "Continue or stop?" may be answered in words, where there is no button. Code reads it: exactly one word, from someone who may decide. */
+function pauseAnswer(task: TaskState, rows: readonly InboxRow[]): { word: "continue" | "stop"; by: Principal } | null {
+  for (const { item } of rows) {
+    if (item.kind !== "row" || item.row.kind !== "trigger") continue;
+    const { principal, text } = item.row.trigger;
+    const word = /^\s*(?:@\S+\s+)?(continue|stop)\s*[.!]?\s*$/i.exec(text)?.[1]?.toLowerCase();
+    if ((word === "continue" || word === "stop") && atLeast(authorityOf(principal), task.start.authority)) return { word, by: principal };
+  }
+  return null;
+}
+
+/** The event of an item that entered an inbox; also before the start. */
+export function inboxEvent(key: string, item: InboxItem): Change["events"][number] {
+  return {
+    kind: "task.inbox",
+    itemId: key,
+    item: item.kind === "tell" ? "notice" : item.kind,
+    ...(item.kind === "row" ? { threadId: item.threadId, threadSeq: item.row.seq } : {}),
+    tainting: isTainting(item),
+  };
+}
+
+/** A command of this task ended. */
+export function commandSettled(task: TaskState, command: WorkerCommand, result: SettledCommand, row: InboxRow | null): Change {
+  const change = changeOf(task, "a result arrived");
+  if (row === null) return change;
+  const detail = lineOfResult(command.what, result);
+  change.commands.push({ ...command, open: false, ...(result.output.spilled ? { artifactId: result.output.artifactId } : {}) });
+  change.events.push(inboxEvent(row.key, row.item), {
+    kind: "task.tool",
+    step: command.step,
+    callId: command.callId,
+    tool: command.tool,
+    phase: "done",
+    commandId: command.commandId,
+    detail,
+  });
+  if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
+  else if (task.mode.mode !== "paused") change.task.line = detail;
+  return change;
+}
+
+/** A command waits for its machine, or is on its way again. */
+export function commandMoved(
+  task: TaskState,
+  command: WorkerCommand,
+  input: { state: CommandState; machine: string; online: boolean },
+): Change | null {
+  if (!command.open || input.state === "settled") return null;
+  if (command.online === input.online && command.machine === input.machine) return null;
+  const change = changeOf(task, input.online ? `${input.machine} is back` : `${input.machine} is offline`);
+  change.commands.push({ ...command, online: input.online, machine: input.machine });
+  return change;
+}

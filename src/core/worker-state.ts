@@ -1,0 +1,238 @@
+// The state of one worker session, and the shape of every change to it: data in, data out.
+import type { Command, SettledCommand } from "../protocol/command.ts";
+import type { TaskEvent } from "../protocol/events.ts";
+import type { ArtifactId, CommandId, EndpointId, ReportId, TaskId, ThreadId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage } from "../protocol/model.ts";
+import type { Authority, Principal } from "../protocol/principal.ts";
+import type { Report, TaskCard, TaskStart } from "../protocol/task.ts";
+import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
+import type { machineTools } from "../protocol/worker-tools.ts";
+
+export type MachineTool = (typeof machineTools)[number];
+
+/** What the task is about to do. What people see of it (`TaskStatus`) follows from this, the open step and the open commands. */
+export type Mode =
+  | { mode: "working" }
+  /** A question or an obstacle was reported; the next row wakes it. */
+  | { mode: "asking" }
+  | { mode: "waiting"; untilMs: number | null; reason: string }
+  | { mode: "paused"; why: "allowance" | "model" }
+  | { mode: "cancelling"; by: Principal; reason: string; unstopped: EndpointId[]; offline: string | null }
+  | { mode: "ended"; status: "done" | "failed" | "cancelled"; endedMs: number };
+
+/** The step under way. `calling`: its message is in the transcript and a model call is out, lost or to be retried; `reading`: its reads are not all answered. */
+export type OpenStep =
+  | { kind: "none" }
+  | { kind: "calling"; step: number; attempts: number; retryAtMs: number | null }
+  | { kind: "reading"; step: number };
+
+export type TaskState = {
+  start: TaskStart;
+  mode: Mode;
+  open: OpenStep;
+  /** Steps begun: what the allowance counts. */
+  steps: number;
+  allowance: number;
+  /** Raised by a cancel; commands carry it. */
+  epoch: number;
+  /** Whose model call may commit its answer. */
+  lease: { epoch: number; untilMs: number };
+  tainted: boolean;
+  /** The last step's results are new to the model and nothing else will wake it. */
+  again: boolean;
+  deadlineTold: boolean;
+  /** Replies without any call, in a row. */
+  mute: number;
+  repeat: { key: string; count: number };
+  /** Notices of code for the next message. */
+  notices: string[];
+  threads: ThreadId[];
+  /** Machines whose absence people have heard of. */
+  awaited: string[];
+  line: string;
+  /** A person's word on the outcome. */
+  accepted: boolean | null;
+  card: TaskCard;
+};
+
+/** A cancel that came before the start. */
+export type Tombstone = { by: Principal; reason: string };
+
+export type InboxItem =
+  | { kind: "row"; threadId: ThreadId; row: ThreadRow; alsoWith: TaskId[] }
+  | { kind: "result"; tool: MachineTool; result: SettledCommand }
+  | { kind: "tell"; id: string; text: string; authority: Authority; tainted: boolean };
+
+export type InboxRow = { seq: number; key: string; item: InboxItem };
+
+/** A command of this task. `online` is false while it waits for its machine. */
+export type WorkerCommand = {
+  commandId: CommandId;
+  endpointId: EndpointId;
+  step: number;
+  callId: string;
+  tool: MachineTool;
+  what: string;
+  open: boolean;
+  online: boolean;
+  machine: string;
+  artifactId?: ArtifactId;
+};
+
+/** A call of a step and its one result; null until its read is answered. */
+export type StepCall = { step: number; callId: string; tool: string; output: string | null; tainting: boolean };
+
+export type WorkerRead =
+  | { read: "recall"; id: string; page: number }
+  | { read: "output"; endpointId: EndpointId; commandId: CommandId; offset: number; limit: number };
+
+/** What must happen elsewhere. Every one may be repeated. A card effect carries no card: the latest one is sent. */
+export type WorkerEffect =
+  | { effect: "submit"; endpointId: EndpointId; command: Command }
+  | { effect: "stop"; endpointId: EndpointId; commandId: CommandId; why: string }
+  | { effect: "stop_task"; endpointId: EndpointId; epoch: number }
+  | { effect: "report"; report: Report }
+  | { effect: "card"; to: "board" | "index" | ThreadId }
+  | { effect: "unsubscribe"; threadId: ThreadId; reason: string }
+  | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[] }
+  | { effect: "read"; step: number; callId: string; read: WorkerRead };
+
+/** Everything that one decision changes; committed in one transaction. */
+export type Change = {
+  task: TaskState;
+  /** Why the status changed, if it did. */
+  why: string;
+  events: TaskEvent[];
+  effects: WorkerEffect[];
+  /** Effects of these kinds that were not carried out are void. */
+  voided: WorkerEffect["effect"][];
+  messages: ModelMessage[];
+  /** Inbox rows that a step took, or that an ended task gave up. */
+  consumed: { seqs: number[]; step: number } | null;
+  calls: StepCall[];
+  commands: WorkerCommand[];
+  reports: Report[];
+};
+
+/** Steps of rows that no step took. */
+export const releasedStep = -1;
+
+/** An empty change over a copy of the state: its own fields may be assigned. */
+export const changeOf = (task: TaskState, why = ""): Change => ({
+  task: { ...task },
+  why,
+  events: [],
+  effects: [],
+  voided: [],
+  messages: [],
+  consumed: null,
+  calls: [],
+  commands: [],
+  reports: [],
+});
+
+/** The key under which an item enters the inbox once. */
+export function inboxKey(item: InboxItem): string {
+  switch (item.kind) {
+    case "row":
+      return rowId(item.row, item.threadId);
+    case "result":
+      return `result:${item.result.commandId}`;
+    case "tell":
+      return `tell:${item.id}`;
+  }
+}
+
+function rowId(row: ThreadRow, threadId: ThreadId): string {
+  switch (row.kind) {
+    case "trigger":
+      return row.trigger.id;
+    case "outbound":
+      return row.outbound.id;
+    case "topic":
+      return `topic:${threadId}:${row.seq}`;
+  }
+}
+
+/** Where an effect goes, and the id that makes a second one of it the same row. Effects to one target keep their order. */
+export function effectAddress(effect: WorkerEffect): { id: string; target: string } {
+  switch (effect.effect) {
+    case "submit":
+      return { id: `submit:${effect.command.commandId}`, target: effect.endpointId };
+    case "stop":
+      return { id: `stop:${effect.commandId}`, target: effect.endpointId };
+    case "stop_task":
+      return { id: `stop_task:${effect.endpointId}`, target: effect.endpointId };
+    case "report":
+      return { id: effect.report.id, target: "router" };
+    case "card":
+      return { id: `card:${effect.to}`, target: effect.to };
+    case "unsubscribe":
+      return { id: `unsubscribe:${effect.threadId}`, target: effect.threadId };
+    case "release":
+      return { id: `release:${effect.threadId}:${effect.rows[0]?.row.seq ?? 0}`, target: "router" };
+    case "read":
+      return { id: `read:${effect.step}:${effect.callId}`, target: `read:${effect.callId}` };
+  }
+}
+
+/** A task as it begins. */
+export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number): TaskState {
+  const line = "Waiting for its first step";
+  return {
+    start,
+    mode: { mode: "working" },
+    open: { kind: "none" },
+    steps: 0,
+    allowance: Math.max(1, Math.min(start.maxModelCalls, limits.maxModelCallsPerTask * 4)),
+    epoch: 1,
+    lease: { epoch: 0, untilMs: 0 },
+    tainted: start.tainted,
+    again: false,
+    deadlineTold: false,
+    mute: 0,
+    repeat: { key: "", count: 0 },
+    notices: [],
+    threads: [...new Set([start.threadId, ...threads])],
+    awaited: [],
+    line,
+    accepted: null,
+    card: {
+      taskId: start.taskId,
+      threadId: start.threadId,
+      title: start.title,
+      status: "queued",
+      ...(start.endpoint === null ? {} : { machine: start.endpoint.name }),
+      line,
+      modelCalls: 0,
+      startedMs: nowMs,
+      updatedMs: nowMs,
+      revision: 0,
+    },
+  };
+}
+
+/** Makes a report and everything that goes with it. */
+export function addReport(
+  change: Change,
+  input: { id: ReportId; kind: Report["kind"]; text: string; confidence?: number; status: Report["status"]; nowMs: number },
+): void {
+  const { start, tainted } = change.task;
+  const report: Report = {
+    id: input.id,
+    taskId: start.taskId,
+    kind: input.kind,
+    title: start.title,
+    text: input.text.slice(0, 20_000),
+    ...(input.confidence === undefined ? {} : { confidence: input.confidence }),
+    threadId: start.threadId,
+    authority: start.authority,
+    tainted,
+    status: input.status,
+    atMs: input.nowMs,
+  };
+  change.reports.push(report);
+  change.events.push({ kind: "task.report", report });
+  change.effects.push({ effect: "report", report });
+}

@@ -1,0 +1,238 @@
+// A worker session's rows: state, inbox, transcript, calls, commands, effects and reports, in its own SQLite.
+import {
+  type Change,
+  effectAddress,
+  type InboxItem,
+  type InboxRow,
+  inboxKey,
+  type StepCall,
+  type TaskState,
+  type Tombstone,
+  type WorkerCommand,
+  type WorkerEffect,
+} from "../core/worker-state.ts";
+import type { TaskEvent } from "../protocol/events.ts";
+import type { ModelMessage } from "../protocol/model.ts";
+import type { Report } from "../protocol/task.ts";
+import type { EventLog } from "./event-log.ts";
+
+/** An effect as stored. `version` tells a newer one of the same id from the one that was carried out. */
+export type StoredEffect = { id: string; version: number; target: string; attempts: number; effect: WorkerEffect };
+
+const tables = [
+  "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+  // `step` is null until a step takes the row.
+  "CREATE TABLE IF NOT EXISTS inbox (seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL, step INTEGER)",
+  "CREATE INDEX IF NOT EXISTS inbox_pending ON inbox (seq) WHERE step IS NULL",
+  "CREATE TABLE IF NOT EXISTS transcript (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS call (step INTEGER NOT NULL, call_id TEXT NOT NULL, at INTEGER NOT NULL, tool TEXT NOT NULL, output TEXT, tainting INTEGER NOT NULL, PRIMARY KEY (step, call_id)) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS command (id TEXT PRIMARY KEY, open INTEGER NOT NULL, artifact_id TEXT, body TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS effect (id TEXT PRIMARY KEY, version INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, body TEXT NOT NULL, attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS report (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
+];
+
+export class WorkerStore {
+  readonly #sql: SqlStorage;
+  readonly #log: EventLog<TaskEvent>;
+
+  constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
+    this.#sql = sql;
+    this.#log = log;
+    for (const table of tables) sql.exec(table);
+  }
+
+  task(): TaskState | null {
+    return this.#read<TaskState>("task");
+  }
+
+  /** The state alone; for what changes nothing that anybody sees. */
+  putTask(task: TaskState): void {
+    this.#write("task", task);
+  }
+
+  tombstone(): Tombstone | null {
+    return this.#read<Tombstone>("tombstone");
+  }
+
+  bury(tombstone: Tombstone): void {
+    this.#write("tombstone", tombstone);
+  }
+
+  /** Threads that delivered before the start. */
+  earlyThreads(): string[] {
+    return this.#read<string[]>("threads") ?? [];
+  }
+
+  addEarlyThread(threadId: string): void {
+    const known = this.earlyThreads();
+    if (!known.includes(threadId)) this.#write("threads", [...known, threadId]);
+  }
+
+  /** Puts items into the inbox, each once; returns those that are new. */
+  receive(items: readonly InboxItem[]): InboxRow[] {
+    return items.flatMap((item) => {
+      const key = inboxKey(item);
+      const row = this.#sql
+        .exec<{ seq: number }>(
+          "INSERT INTO inbox (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING RETURNING seq",
+          key,
+          JSON.stringify(item),
+        )
+        .toArray()[0];
+      return row ? [{ seq: row.seq, key, item }] : [];
+    });
+  }
+
+  /** Rows that no step took yet, oldest first. */
+  pending(): InboxRow[] {
+    return this.#sql
+      .exec<{ seq: number; key: string; body: string }>("SELECT seq, key, body FROM inbox WHERE step IS NULL ORDER BY seq")
+      .toArray()
+      .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
+  }
+
+  transcript(): ModelMessage[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM transcript ORDER BY seq")
+      .toArray()
+      .map(({ body }) => JSON.parse(body) as ModelMessage);
+  }
+
+  openCommands(): WorkerCommand[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM command WHERE open = 1 ORDER BY id")
+      .toArray()
+      .map(({ body }) => JSON.parse(body) as WorkerCommand);
+  }
+
+  command(commandId: string): WorkerCommand | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM command WHERE id = ?", commandId).toArray()[0];
+    return row ? (JSON.parse(row.body) as WorkerCommand) : null;
+  }
+
+  /** Whether an artifact is the output of one of this task's commands. */
+  ownsArtifact(artifactId: string): boolean {
+    return this.#sql.exec("SELECT 1 FROM command WHERE artifact_id = ?", artifactId).toArray().length > 0;
+  }
+
+  calls(step: number): StepCall[] {
+    return this.#sql
+      .exec<{ call_id: string; tool: string; output: string | null; tainting: number }>(
+        "SELECT call_id, tool, output, tainting FROM call WHERE step = ? ORDER BY at",
+        step,
+      )
+      .toArray()
+      .map((row) => ({ step, callId: row.call_id, tool: row.tool, output: row.output, tainting: row.tainting === 1 }));
+  }
+
+  /** The result of a read; the first answer stays. */
+  answer(step: number, callId: string, output: string, tainting: boolean): void {
+    this.#sql.exec(
+      "UPDATE call SET output = ?, tainting = ? WHERE step = ? AND call_id = ? AND output IS NULL",
+      output,
+      tainting ? 1 : 0,
+      step,
+      callId,
+    );
+  }
+
+  reports(): Report[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM report ORDER BY at")
+      .toArray()
+      .map(({ body }) => JSON.parse(body) as Report);
+  }
+
+  /** First of a change, so that its card is derived from the commands as they are after it. */
+  putCommands(commands: readonly WorkerCommand[]): void {
+    for (const command of commands)
+      this.#sql.exec(
+        "INSERT INTO command (id, open, artifact_id, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET open = excluded.open, artifact_id = excluded.artifact_id, body = excluded.body",
+        command.commandId,
+        command.open ? 1 : 0,
+        command.artifactId ?? null,
+        JSON.stringify(command),
+      );
+  }
+
+  /** Everything else of a change. Call it, with `putCommands`, inside one transaction. */
+  save(change: Change, nowMs: number): void {
+    this.putTask(change.task);
+    for (const event of change.events) this.#log.append(event, nowMs);
+    for (const message of change.messages) this.#sql.exec("INSERT INTO transcript (body) VALUES (?)", JSON.stringify(message));
+    if (change.consumed !== null)
+      for (const seq of change.consumed.seqs) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", change.consumed.step, seq);
+    change.calls.forEach((call, at) => {
+      this.#sql.exec(
+        "INSERT INTO call (step, call_id, at, tool, output, tainting) VALUES (?, ?, ?, ?, ?, ?)",
+        call.step,
+        call.callId,
+        at,
+        call.tool,
+        call.output,
+        call.tainting ? 1 : 0,
+      );
+    });
+    for (const report of change.reports)
+      this.#sql.exec("INSERT INTO report (id, at, body) VALUES (?, ?, ?)", report.id, this.#next("report", "at"), JSON.stringify(report));
+    for (const kind of change.voided) this.#sql.exec("DELETE FROM effect WHERE kind = ?", kind);
+    for (const effect of change.effects) this.#addEffect(effect, nowMs);
+  }
+
+  #addEffect(effect: WorkerEffect, nowMs: number): void {
+    const { id, target } = effectAddress(effect);
+    this.#sql.exec(
+      "INSERT INTO effect (id, version, kind, target, body, attempts, due_ms) VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body",
+      id,
+      this.#next("effect", "version"),
+      effect.effect,
+      target,
+      JSON.stringify(effect),
+      nowMs,
+    );
+  }
+
+  /** Effects that are due, in order, by target: what comes after one that is not due waits behind it. */
+  dueEffects(nowMs: number): StoredEffect[][] {
+    const groups = new Map<string, { due: StoredEffect[]; blocked: boolean }>();
+    const rows = this.#sql.exec<{ id: string; version: number; target: string; body: string; attempts: number; due_ms: number }>(
+      "SELECT id, version, target, body, attempts, due_ms FROM effect ORDER BY version",
+    );
+    for (const { id, version, target, body, attempts, due_ms } of rows) {
+      const group = groups.get(target) ?? { due: [], blocked: false };
+      groups.set(target, group);
+      group.blocked ||= due_ms > nowMs;
+      if (!group.blocked) group.due.push({ id, version, target, attempts, effect: JSON.parse(body) as WorkerEffect });
+    }
+    return [...groups.values()].map(({ due }) => due).filter((due) => due.length > 0);
+  }
+
+  effectDone({ id, version }: StoredEffect): void {
+    this.#sql.exec("DELETE FROM effect WHERE id = ? AND version = ?", id, version);
+  }
+
+  effectFailed({ id, attempts }: StoredEffect, retryMs: number): void {
+    this.#sql.exec("UPDATE effect SET attempts = ?, due_ms = ? WHERE id = ?", attempts + 1, retryMs, id);
+  }
+
+  nextEffectMs(): number | null {
+    return this.#sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM effect").one().due;
+  }
+
+  #next(table: "effect" | "report", column: string): number {
+    return (this.#sql.exec<{ top: number | null }>(`SELECT MAX(${column}) AS top FROM ${table}`).one().top ?? 0) + 1;
+  }
+
+  #read<T>(name: string): T | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM state WHERE name = ?", name).toArray()[0];
+    return row ? (JSON.parse(row.body) as T) : null;
+  }
+
+  #write(name: string, value: unknown): void {
+    this.#sql.exec(
+      "INSERT INTO state (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body",
+      name,
+      JSON.stringify(value),
+    );
+  }
+}
