@@ -1,19 +1,101 @@
-// Carries out one effect of a worker session. Every receiver takes a repeated one as the same.
-import type { TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
+// Carries out the effects of a worker session, each target apart from the others. Every receiver takes a repeated one as the same.
+import { retryAtMs } from "../src/core/alarms.ts";
+import { readsAnswered } from "../src/core/worker-reply.ts";
+import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { limits } from "../src/protocol/limits.ts";
-import { recallObject, withTimeout } from "../src/storage/recall.ts";
+import { migrated } from "../src/storage/migrations.ts";
+import { recallObject } from "../src/storage/recall.ts";
 import { indexTask } from "../src/storage/task-index.ts";
+import { withTimeout } from "../src/storage/timeout.ts";
+import { WakeList } from "../src/storage/wake-list.ts";
+import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
 
 /** Another object, or D1, has this long for one effect; then it is tried again later. */
 const effectTimeoutMs = 30_000;
 
-/** Resolves when the receiver has it; throws when it must be tried again. Reads are `answerRead`'s. */
-export async function applyEffect(env: Env, effect: Exclude<WorkerEffect, { effect: "read" }>, task: TaskState): Promise<void> {
-  await withTimeout(send(env, effect, task), effectTimeoutMs);
+type ReadEffect = Extract<WorkerEffect, { effect: "read" }>;
+type SentEffect = Exclude<WorkerEffect, ReadEffect>;
+
+/** What the effects need of their worker session. */
+export type EffectsHost = {
+  name: string;
+  env: Env;
+  store: WorkerStore;
+  decide(decision: () => Change | null): void;
+  /** The step loop may have something to do. */
+  step(): void;
+  fault(): Promise<void>;
+};
+
+export class WorkerEffects {
+  readonly #host: EffectsHost;
+  readonly #wakeList: WakeList;
+  #listedMs: number | null = null;
+
+  constructor(host: EffectsHost) {
+    this.#host = host;
+    this.#wakeList = new WakeList(host.env.DB, "worker", host.name);
+  }
+
+  /** Sends everything that is due; what fails is due again with back-off, and holds up only its own target. */
+  async sendDue(): Promise<void> {
+    await Promise.all(this.#host.store.dueEffects(Date.now()).map((group) => this.#sendGroup(group)));
+  }
+
+  async #sendGroup(group: StoredEffect[]): Promise<void> {
+    const { store } = this.#host;
+    for (const stored of group) {
+      const task = store.task();
+      if (task === null) return;
+      try {
+        if (stored.effect.effect === "read") await this.#read(stored, stored.effect);
+        else {
+          await withTimeout(send(this.#host.env, stored.effect, task), effectTimeoutMs, stored.target);
+          await this.#host.fault();
+          store.effectDone(stored);
+        }
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        console.error(JSON.stringify({ at: "worker-session.effect", effect: stored.id, attempts: stored.attempts, error: message }));
+        store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
+        return;
+      }
+    }
+  }
+
+  async #read(stored: StoredEffect, { step, callId, read }: ReadEffect): Promise<void> {
+    const { store, env } = this.#host;
+    const { output, tainting } = await answerRead(env, read);
+    await this.#host.fault();
+    this.#host.decide(() => {
+      const own = read.read === "recall" && store.ownsArtifact(read.id);
+      store.answer(step, callId, output, tainting && !own);
+      store.effectDone(stored);
+      const task = store.task();
+      return task?.open.kind === "reading" && task.open.step === step ? readsAnswered(task, store.calls(step)) : null;
+    });
+    this.#host.step();
+  }
+
+  /** Tells the wake list when this object is due. A wake far away is listed anew with its time, else the cron would look in every other minute until then. */
+  async listWake(nextMs: number | null): Promise<void> {
+    try {
+      await migrated(this.#host.env.DB);
+    } catch (error) {
+      console.error(JSON.stringify({ at: "worker-session.wake-list", error: String(error) }));
+      return;
+    }
+    if (nextMs !== null && nextMs > Date.now() + limits.wakeOverdueMs && nextMs !== this.#listedMs) {
+      await this.#wakeList.report(null);
+      this.#listedMs = nextMs;
+    }
+    await this.#wakeList.report(nextMs);
+  }
 }
 
-async function send(env: Env, effect: Exclude<WorkerEffect, { effect: "read" }>, task: TaskState): Promise<void> {
+/** Resolves when the receiver has it; throws when it must be tried again. */
+async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void> {
   const { start, card } = task;
   switch (effect.effect) {
     case "submit":
@@ -58,7 +140,7 @@ async function send(env: Env, effect: Exclude<WorkerEffect, { effect: "read" }>,
 }
 
 /** The result of a read, for the model. It never throws: what cannot be read in time is said. */
-export async function answerRead(env: Env, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
+async function answerRead(env: Env, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
   switch (read.read) {
     case "recall": {
       const { text, tainting } = await recallObject(env, { id: read.id, page: read.page });
@@ -72,7 +154,7 @@ export async function answerRead(env: Env, read: WorkerRead): Promise<{ output: 
 async function readOutput(env: Env, { endpointId, commandId, offset, limit }: Extract<WorkerRead, { read: "output" }>): Promise<string> {
   try {
     const answer = env.ENDPOINT.getByName(endpointId).readOutput({ commandId, offset, limit });
-    const output = await withTimeout(answer, limits.recallTimeoutMs);
+    const output = await withTimeout(answer, limits.recallTimeoutMs, "The machine's ledger");
     return JSON.stringify(output === null ? { error: `${commandId} has no output yet` } : { command: commandId, ...output });
   } catch (error) {
     return JSON.stringify({ error: `could not be read: ${error instanceof Error ? error.message : String(error)}` });

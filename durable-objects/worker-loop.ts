@@ -2,25 +2,23 @@
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
 import { withCard } from "../src/core/worker-card.ts";
 import { workerOutputTokens, workerPrompt } from "../src/core/worker-prompt.ts";
-import { decideReply, readsAnswered } from "../src/core/worker-reply.ts";
+import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
-import { Fault } from "../src/protocol/fault.ts";
+import { asFault, type Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelReply } from "../src/protocol/model.ts";
 import { workerTools } from "../src/protocol/worker-tools.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
-import { migrated } from "../src/storage/migrations.ts";
-import { withTimeout } from "../src/storage/recall.ts";
-import { WakeList } from "../src/storage/wake-list.ts";
-import { type StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
+import { withTimeout } from "../src/storage/timeout.ts";
+import { WorkerStore } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
-import { answerRead, applyEffect } from "./worker-effects.ts";
+import { WorkerEffects } from "./worker-effects.ts";
 
 /** When work that was to begin at once did not begin, the alarm begins it. */
 const fallbackMs = 5_000;
@@ -34,10 +32,9 @@ export class WorkerLoop {
   readonly store: WorkerStore;
   readonly alarms: AlarmMux;
   readonly #ctx: DurableObjectState;
-  readonly #env: Env;
   readonly #config: Config;
   readonly #model: Model;
-  readonly #wakeList: WakeList;
+  readonly #effects: WorkerEffects;
   readonly #steps = new Pump(
     () => this.#takeSteps(),
     (error) => this.#stumbled("loop", error),
@@ -49,16 +46,21 @@ export class WorkerLoop {
   /** The lease of the model call that this instance has out. */
   #held: number | null = null;
   #stumbles = 0;
-  #listedMs: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env, name: string) {
     this.#ctx = ctx;
-    this.#env = env;
     this.#config = readConfig(env);
     this.#model = createModel(this.#config.model.worker);
-    this.#wakeList = new WakeList(env.DB, "worker", name);
     this.log = new EventLog<TaskEvent>(ctx.storage.sql);
     this.store = new WorkerStore(ctx.storage.sql, this.log);
+    this.#effects = new WorkerEffects({
+      name,
+      env,
+      store: this.store,
+      decide: (decision) => this.decide(decision),
+      step: () => void this.#steps.kick(),
+      fault: () => this.fault("worker.effect.applied"),
+    });
     this.alarms = new AlarmMux(ctx.storage, {
       loop: () => this.#beat(),
       effects: async () => {
@@ -182,7 +184,7 @@ export class WorkerLoop {
       maxOutputTokens: workerOutputTokens,
     };
     try {
-      return { reply: await withTimeout(this.#model.call(request, { timeoutMs }), timeoutMs + callGraceMs) };
+      return { reply: await withTimeout(this.#model.call(request, { timeoutMs }), timeoutMs + callGraceMs, "The model") };
     } catch (error) {
       return { error };
     }
@@ -215,62 +217,11 @@ export class WorkerLoop {
   }
 
   async #sendEffects(): Promise<void> {
-    await Promise.all(this.store.dueEffects(Date.now()).map((group) => this.#sendGroup(group)));
+    await this.#effects.sendDue();
     this.#ctx.storage.transactionSync(() => this.#arm(Date.now()));
-    await this.#listWake();
-  }
-
-  async #sendGroup(group: StoredEffect[]): Promise<void> {
-    for (const stored of group) {
-      const task = this.store.task();
-      if (task === null) return;
-      try {
-        if (stored.effect.effect === "read") await this.#read(stored, stored.effect);
-        else {
-          await applyEffect(this.#env, stored.effect, task);
-          await this.fault("worker.effect.applied");
-          this.store.effectDone(stored);
-        }
-      } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
-        console.error(JSON.stringify({ at: "worker-session.effect", effect: stored.id, attempts: stored.attempts, error: message }));
-        this.store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
-        return;
-      }
-    }
-  }
-
-  async #read(stored: StoredEffect, { step, callId, read }: Extract<StoredEffect["effect"], { effect: "read" }>): Promise<void> {
-    const { output, tainting } = await answerRead(this.#env, read);
-    await this.fault("worker.effect.applied");
-    this.decide(() => {
-      const own = read.read === "recall" && this.store.ownsArtifact(read.id);
-      this.store.answer(step, callId, output, tainting && !own);
-      this.store.effectDone(stored);
-      const task = this.store.task();
-      return task?.open.kind === "reading" && task.open.step === step ? readsAnswered(task, this.store.calls(step)) : null;
-    });
-    void this.#steps.kick();
-  }
-
-  /** A wake far away is listed anew, with its time: else the cron would look in every other minute until then. */
-  async #listWake(): Promise<void> {
-    const nextMs = this.alarms.nextMs();
-    try {
-      await migrated(this.#env.DB);
-    } catch (error) {
-      console.error(JSON.stringify({ at: "worker-session.wake-list", error: String(error) }));
-      return;
-    }
-    if (nextMs !== null && nextMs > Date.now() + limits.wakeOverdueMs && nextMs !== this.#listedMs) {
-      await this.#wakeList.report(null);
-      this.#listedMs = nextMs;
-    }
-    await this.#wakeList.report(nextMs);
+    await this.#effects.listWake(this.alarms.nextMs());
   }
 }
 
 const faultOf = (error: unknown): Pick<Fault, "message" | "retry" | "retryAfterMs"> =>
-  error instanceof Fault
-    ? error
-    : { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };
+  asFault(error) ?? { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };

@@ -45,3 +45,19 @@ export const httpStatusOf: Record<FaultKind, number> = {
   provider: 502,
   internal: 500,
 };
+
+/**
+ * An error as a fault, when it is one; else null. Between objects an error arrives as a plain `Error` with a fault's fields,
+ * so `instanceof` says no there.
+ */
+export function asFault(error: unknown): Fault | null {
+  if (error instanceof Fault) return error;
+  if (!(error instanceof Error) || error.name !== "Fault") return null;
+  const { kind, retry, retryAfterMs } = error as Error & { kind?: unknown; retry?: unknown; retryAfterMs?: unknown };
+  if (typeof kind !== "string" || !(kind in httpStatusOf)) return null;
+  return new Fault(kind as FaultKind, error.message, {
+    ...(retry === "never" || retry === "later" || retry === "unknown" ? { retry } : {}),
+    ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
+    cause: error,
+  });
+}

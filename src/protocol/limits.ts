@@ -43,6 +43,12 @@ export const limits = {
   maxHops: 4,
   /** Words in one reply on an instant-messaging channel. */
   maxInstantWords: 100,
+  /** Inbox rows that one worker step takes; the others follow in the next. */
+  maxStepRows: 100,
+  /** Attempts at one model call of a worker before it pauses and asks. */
+  maxModelAttempts: 10,
+  /** Commands that run at once on one machine; more wait for their turn. */
+  maxRunningPerMachine: 16,
   /** Commands of one task that may run or wait at once. */
   maxOpenCommandsPerTask: 8,
   /** Dedupe keys live at least this long (R3 asks for seven days). */

@@ -7,6 +7,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
+import { withTimeout } from "./timeout.ts";
 
 export type Recalled = { text: string; tainting: boolean };
 type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "STORE">;
@@ -21,20 +22,11 @@ const rowChars = Math.floor(pageChars / rowsPerPage);
 export async function recallObject(objects: Places, input: { id: string; page: number }): Promise<Recalled> {
   const page = Math.max(1, Math.floor(input.page));
   try {
-    const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs);
+    const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs, "Its owner");
     return found ?? { text: `There is nothing with the id ${input.id}.`, tainting: false };
   } catch (error) {
     return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
   }
-}
-
-/** The answer, or an error after `timeoutMs`: an object that hangs holds up nobody. */
-export function withTimeout<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: number | null = null;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
-  });
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
 async function read(objects: Places, id: string, page: number): Promise<Recalled | null> {
