@@ -76,6 +76,13 @@ export const defaultRules: GateRules = {
     ...rulesFor("github.ci", "ignore", ["check_run.*", "check_suite.*", "workflow_run.*"], "A check that did not fail, or has not ended."),
     ...rulesFor("github.push", "record", ["push"], "New commits: kept as context."),
     {
+      id: "github.self",
+      outcome: "record",
+      source: "github",
+      facts: { self: "unmarked" },
+      reason: "Written from our account without our mark: kept as context, it asks us for nothing.",
+    },
+    {
       id: "github.bot",
       outcome: "ignore",
       source: "github",

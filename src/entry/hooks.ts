@@ -52,7 +52,7 @@ hooksDoor.post("/hooks/github", async (c) => {
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
-  const lookup: Lookup = { config: config.github, nowMs, personOf: (login) => personOf(c.env.DB, login) };
+  const lookup: Lookup = { config: config.github, nowMs, personOf: (login) => personOf(c.env.DB, login), asking: new Map() };
   const results = await Promise.allSettled(
     parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );

@@ -113,6 +113,7 @@ describe("the default rules", () => {
     ["a push", { kind: "push" }, "bot", "record"],
     ["a bot's comment", {}, "bot", "ignore"],
     ["a bot that mentions us", { addressed: true }, "bot", "ignore"],
+    ["our account without our mark", { facts: { self: "unmarked" } }, "bot", "record"],
     ["a failed check", { kind: "check_run.completed", facts: { conclusion: "failure" } }, "bot", "record"],
     ["a check that timed out", { kind: "check_suite.completed", facts: { conclusion: "timed_out" } }, "bot", "record"],
     ["a green check", { kind: "check_run.completed", facts: { conclusion: "success" } }, "bot", "ignore"],

@@ -120,7 +120,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           state: review.state,
           words: review.body?.trim() ? null : "none",
           ...headFacts(payload.pull_request),
-          sha: review.commit_id,
+          sha: review.commit_id ?? payload.pull_request.head.sha,
           url: review.html_url,
         },
       },
@@ -139,7 +139,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
         facts: {
           action,
           ...head,
-          sha: comment.commit_id,
+          sha: comment.commit_id ?? payload.pull_request.head.sha,
           // In a fork the names of files are a stranger's words.
           path: head.fork ? null : comment.path,
           in_reply_to: comment.in_reply_to_id ? String(comment.in_reply_to_id) : null,

@@ -26,6 +26,8 @@ export type Lookup = {
   nowMs: number;
   /** From our own records; throws when they cannot be read. */
   personOf(login: string): Promise<LinkedPerson | null>;
+  /** Questions under way: one delivery often names the same person several times. */
+  asking: Map<string, Promise<boolean>>;
 };
 
 /** The principal of a draft: the lowest of those behind it, the author of the words first. Never an owner, never throws. */
@@ -85,6 +87,12 @@ async function mayWrite(place: string, login: string, lookup: Lookup): Promise<b
   const key = `${lookup.config.apiUrl} ${place} ${login}`.toLowerCase();
   const known = cache.get(key);
   if (known && known.untilMs > lookup.nowMs) return known.member;
+  const underWay = lookup.asking.get(key) ?? askOnce(key, place, login, lookup);
+  lookup.asking.set(key, underWay);
+  return underWay;
+}
+
+async function askOnce(key: string, place: string, login: string, lookup: Lookup): Promise<boolean> {
   const { member, forMs } = await askPermission(place, login, lookup.config);
   cache.delete(key);
   cache.set(key, { member, untilMs: lookup.nowMs + forMs });
