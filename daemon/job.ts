@@ -1,0 +1,144 @@
+// One command from the moment that its turn came to its end.
+import type { Command, CommandResult } from "../src/protocol/command.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import { limits } from "../src/protocol/limits.ts";
+import { runFileCommand } from "./files.ts";
+import type { Home } from "./home.ts";
+import type { ProcessMark } from "./ledger.ts";
+import type { Judgement } from "./policy.ts";
+import { endedBySignal, type Launched, launch, type ShellEnd } from "./runner.ts";
+import type { Sandbox } from "./sandbox.ts";
+import type { Spool } from "./spool.ts";
+import { existingPath } from "./workspace-path.ts";
+
+export type StopWhy = "stopped" | "timed_out" | "shutdown";
+export type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs"> & { signal?: string; reason?: string };
+
+export type JobPlan = {
+  command: Command;
+  spool: Spool;
+  home: Home;
+  mode: Sandbox["mode"];
+  cgroupParent: string | null;
+  /** Asked when its turn comes: the folder's grant may be gone by then. */
+  judge(): Judgement;
+  /** Makes the start durable; only then may the command do anything. */
+  started(process: ProcessMark): Promise<number>;
+  opened(): void;
+  onOutput(): void;
+  exited(): void;
+  onStuck(): void;
+  finish(end: JobEnd): Promise<void>;
+};
+
+export type Job = {
+  stop(graceMs: number, why: StopWhy): void;
+  done: Promise<void>;
+};
+
+const notBegun = "It was stopped before it began.";
+const reasons: Partial<Record<StopWhy, string>> = { shutdown: "The daemon was ended on its machine, and this with it." };
+
+/** Sees one accepted command to its end. */
+export function perform(plan: JobPlan): Job {
+  const stopping = new AbortController();
+  let why: StopWhy | null = null;
+  const stopReason = (): StopWhy | null => why;
+  let launched: Launched | null = null;
+  const stop = (graceMs: number, reason: StopWhy): void => {
+    // The first reason stands; a second stop may only shorten the grace.
+    why ??= reason;
+    stopping.abort();
+    launched?.stop(graceMs);
+  };
+
+  const shell = async (spec: Extract<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {
+    if (plan.mode === "none") throw new Fault("forbidden", "This machine has no sandbox.");
+    const running = await launch(
+      {
+        commandId: plan.command.commandId,
+        script: spec.script,
+        root,
+        cwd: existingPath(root, spec.cwd ?? "."),
+        stdin: spec.stdin ?? null,
+        mode: plan.mode,
+        daemonHome: plan.home.dir,
+        outputFolder: plan.home.output,
+        cgroupParent: plan.cgroupParent,
+      },
+      (chunk) => {
+        plan.spool.append(chunk);
+        plan.onOutput();
+      },
+      plan.onStuck,
+    );
+    if (stopReason() !== null) {
+      running.stop(0);
+      await running.end;
+      return { outcome: "stopped", exitCode: null, reason: notBegun, startedMs: null };
+    }
+    const startedMs = await plan.started(running.leader);
+    launched = running;
+    running.go();
+    plan.opened();
+    // A stop that came while the start was being written found nothing to stop.
+    if (stopReason() !== null) running.stop(0);
+    const timer = setTimeout(() => stop(limits.stopGraceMs, "timed_out"), timeoutOf(plan.command));
+    const end = await running.end;
+    clearTimeout(timer);
+    plan.exited();
+    return endOf(stopReason(), end, startedMs);
+  };
+
+  const file = async (spec: Exclude<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {
+    const startedMs = await plan.started(null);
+    plan.opened();
+    const timer = setTimeout(() => stop(0, "timed_out"), timeoutOf(plan.command));
+    let exitCode = 0;
+    try {
+      plan.spool.append(Buffer.from(await runFileCommand(root, spec, stopping.signal), "utf8"));
+    } catch (error) {
+      exitCode = 1;
+      plan.spool.append(Buffer.from(`${explain(error)}\n`, "utf8"));
+    }
+    clearTimeout(timer);
+    plan.exited();
+    // A file command that was through when the stop came has had its effect, and says so.
+    return exitCode === 0 ? { outcome: "exited", exitCode, startedMs } : endOf(stopReason(), { exitCode, signal: null }, startedMs);
+  };
+
+  const work = async (): Promise<JobEnd> => {
+    const judgement = plan.judge();
+    if (!judgement.ok) return { outcome: judgement.outcome, exitCode: null, reason: judgement.reason, startedMs: null };
+    const { spec } = plan.command;
+    try {
+      return spec.kind === "shell" ? await shell(spec, judgement.root) : await file(spec, judgement.root);
+    } catch (error) {
+      if (launched !== null || !isCommandsFault(error)) throw error;
+      return { outcome: "refused", exitCode: null, reason: explain(error).slice(0, 2000), startedMs: null };
+    }
+  };
+
+  const done = work().then((end) => plan.finish(end));
+  return { stop, done };
+}
+
+/** Before its start, what the command itself is to blame for, or the machine's state: no such folder, no process to be had. */
+const isCommandsFault = (error: unknown): boolean => error instanceof Fault || (error instanceof Error && "code" in error);
+
+const timeoutOf = (command: Command): number => Math.min(limits.maxCommandTimeoutMs, Math.max(1, command.timeoutMs));
+
+function endOf(why: StopWhy | null, seen: ShellEnd, startedMs: number): JobEnd {
+  const end = why === null ? seen : endedBySignal(seen);
+  const base = { exitCode: end.exitCode, ...(end.signal === null ? {} : { signal: end.signal }), startedMs };
+  if (why === null) return { outcome: "exited", ...base };
+  const reason = reasons[why];
+  return { outcome: why === "timed_out" ? "timed_out" : "stopped", ...base, ...(reason === undefined ? {} : { reason }) };
+}
+
+/** A sentence for the reader of the output. */
+function explain(error: unknown): string {
+  if (error instanceof Fault) return error.message;
+  if (error instanceof Error && "code" in error) return `The machine said: ${error.message}`;
+  return `The daemon failed at this: ${error instanceof Error ? error.message : String(error)}`;
+}

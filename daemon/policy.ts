@@ -1,0 +1,85 @@
+// What the owner of this machine allows: the granted folders. Kept here, read before each command; the cloud cannot edit it.
+import { realpathSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, isAbsolute, relative, resolve, sep } from "node:path";
+import * as z from "zod/mini";
+import { refuseCommand } from "../src/core/authority.ts";
+import type { Command } from "../src/protocol/command.ts";
+import { workspaceGrant } from "../src/protocol/daemon-frames.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import { type Home, readIfThere, writeWhole } from "./home.ts";
+
+const policySchema = z.object({ v: z.literal(1), workspaces: z.array(workspaceGrant) });
+export type Policy = z.infer<typeof policySchema>;
+export type Grant = z.infer<typeof workspaceGrant>;
+
+/** True when `path` is `folder` itself or lies below it; both absolute and without links. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+export function readPolicy(home: Home): Policy {
+  const text = readIfThere(home.policy);
+  if (text === null) return { v: 1, workspaces: [] };
+  try {
+    return policySchema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Fault("bad_input", `${home.policy} cannot be read; correct it, or remove it and grant the folders again.`, { cause });
+  }
+}
+
+/** Grants a folder. Not one that holds the daemon's own home or the user's: keys would lie in it. */
+export function grantFolder(home: Home, dir: string, name: string | null): { grant: Grant; isNew: boolean } {
+  let path: string;
+  try {
+    path = realpathSync(resolve(dir));
+  } catch (cause) {
+    throw new Fault("not_found", `There is no folder ${resolve(dir)}; make it first, or check the spelling.`, { cause });
+  }
+  if (!statSync(path).isDirectory()) throw new Fault("bad_input", `${path} is not a folder; grant the folder that it is in.`);
+  const homePath = realpathSync(home.dir);
+  if (isInside(path, homePath) || isInside(homePath, path))
+    throw new Fault("forbidden", `${path} and the daemon's own folder lie in one another; grant a project folder.`);
+  if (isInside(path, realpathSync(homedir())))
+    throw new Fault("forbidden", `${path} holds your home folder with its keys; grant a project folder.`);
+  const grant = { name: name ?? basename(path), path };
+  if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u.test(grant.name))
+    throw new Fault("bad_input", "A folder's name is 1 to 100 letters, digits, spaces, dots or dashes; give one with --name.");
+  const policy = readPolicy(home);
+  const known = policy.workspaces.find((each) => each.name === grant.name);
+  if (known?.path === grant.path) return { grant, isNew: false };
+  if (known) throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
+  writeWhole(home.policy, `${JSON.stringify({ v: 1, workspaces: [...policy.workspaces, grant] }, null, 2)}\n`);
+  return { grant, isNew: true };
+}
+
+export type Judgement = { ok: true; root: string } | { ok: false; outcome: "refused" | "expired" | "void"; reason: string };
+
+/** The daemon's own word on a command, whatever the cloud thinks: authority, age, folder, sandbox. */
+export function judge(command: Command, policy: Policy, sandbox: "bwrap" | "unsandboxed" | "none", nowMs: number): Judgement {
+  const refused = refuseCommand(command);
+  if (refused !== null) return { ok: false, outcome: "refused", reason: refused };
+  if (nowMs > command.notAfterMs)
+    return {
+      ok: false,
+      outcome: "expired",
+      reason: "It waited longer for this machine than it was meant to; ask again if it is still wanted.",
+    };
+  const grant = policy.workspaces.find((each) => each.name === command.spec.workspace);
+  if (!grant) {
+    const names = policy.workspaces.map((each) => `"${each.name}"`).join(", ") || "none";
+    return {
+      ok: false,
+      outcome: "refused",
+      reason: `The folder "${command.spec.workspace}" is not granted on this machine (granted: ${names}).`,
+    };
+  }
+  if (command.spec.kind === "shell" && sandbox === "none")
+    return {
+      ok: false,
+      outcome: "refused",
+      reason: "This machine has no working bubblewrap sandbox; its owner can install bwrap, or start the daemon with --unsandboxed.",
+    };
+  return { ok: true, root: grant.path };
+}
