@@ -1,4 +1,148 @@
+// The router: one long-lived mind that sees every thread, decides, dispatches and speaks to people. It has no execution tool.
 import { DurableObject } from "cloudflare:workers";
-import type { Env } from "../src/env.ts";
+import { atLeast, authorityOf } from "../src/core/authority.ts";
+import { arrivals } from "../src/core/router.ts";
+import { answerQuestion, recordByGate } from "../src/core/router-answers.ts";
+import { planReport } from "../src/core/router-reports.ts";
+import { type Env, readConfig } from "../src/env.ts";
+import { createModel } from "../src/llm/registry.ts";
+import type { Logged, RouterEvent } from "../src/protocol/events.ts";
+import { limits } from "../src/protocol/limits.ts";
+import type { RouterRpc } from "../src/protocol/rpc.ts";
+import { AlarmMux } from "../src/storage/alarm-mux.ts";
+import { EventLog } from "../src/storage/event-log.ts";
+import { RouterEffects } from "../src/storage/router-effects.ts";
+import { RouterLedger } from "../src/storage/router-ledger.ts";
+import { RouterStore } from "../src/storage/router-store.ts";
+import { RouterTurns } from "../src/storage/router-turns.ts";
+import { WakeList } from "../src/storage/wake-list.ts";
 
-export class Router extends DurableObject<Env> {}
+/** How long after a commit the inbox is looked at, if nothing did at once. */
+const turnFallbackMs = 5_000;
+const pruneMs = 24 * 60 * 60_000;
+
+type Rpc<M extends keyof RouterRpc> = Parameters<RouterRpc[M]>[0];
+
+export class Router extends DurableObject<Env> implements RouterRpc {
+  readonly #store: RouterStore;
+  readonly #log: EventLog<RouterEvent>;
+  readonly #alarms: AlarmMux;
+  readonly #ledger: RouterLedger;
+  readonly #effects: RouterEffects;
+  readonly #turns: RouterTurns;
+  readonly #wakeList: WakeList;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#store = new RouterStore(ctx.storage.sql);
+    this.#log = new EventLog(ctx.storage.sql);
+    this.#alarms = new AlarmMux(ctx.storage, {
+      turn: async () => this.#turns.wake(Date.now()),
+      effects: async () => this.#effects.wake(Date.now()),
+      prune: async () => (this.#store.prune(Date.now() - limits.dedupeMs) ? Date.now() + pruneMs : undefined),
+    });
+    this.#ledger = new RouterLedger(this.#store, this.#log, this.#alarms);
+    this.#effects = new RouterEffects(ctx.storage, env, this.#ledger, () => this.#kick());
+    this.#turns = new RouterTurns(ctx.storage, env, this.#ledger, this.#effects, createModel(readConfig(env).model.router));
+    this.#wakeList = new WakeList(env.DB, "router", ctx.id.name ?? "router");
+  }
+
+  async deliver(input: Rpc<"deliver">): Promise<{ throughSeq: number }> {
+    const nowMs = Date.now();
+    this.ctx.storage.transactionSync(() => {
+      const { releasedBy } = input;
+      for (const arrival of arrivals(input, this.#store.cutOf(input.threadId))) {
+        if (arrival.what === "passed") continue;
+        const { item } = arrival;
+        if (!this.#store.enter(item, "queued", nowMs, releasedBy)) continue;
+        const { id: triggerId, threadId, seq, lane } = item;
+        // A released row was accepted before; its first entry stays the one that counts.
+        this.#log.append(
+          { kind: "router.inbox", triggerId, threadId, threadSeq: seq, lane },
+          nowMs,
+          releasedBy ? null : `inbox:${triggerId}`,
+        );
+        if (arrival.what === "record") this.#ledger.commit(recordByGate(item, this.#store.meta().turn, releasedBy ?? ""), nowMs);
+        if (arrival.what === "too_many_hops")
+          this.#ledger.giveUp(item, `This went back and forth between programs more than ${limits.maxHops} times.`, nowMs, true);
+      }
+      this.#armTurn(nowMs);
+    });
+    this.#kick();
+    return { throughSeq: Math.max(0, ...input.rows.map(({ row }) => row.seq)) };
+  }
+
+  async moved(input: Rpc<"moved">): Promise<void> {
+    this.#store.moved(input.threadId, input.headSeq);
+  }
+
+  async report(input: Rpc<"report">): Promise<void> {
+    const nowMs = Date.now();
+    this.ctx.storage.transactionSync(() => {
+      if (this.#log.byKey(input.id) !== null) return;
+      this.#log.append({ kind: "router.report", report: input }, nowMs, input.id);
+      const plan = planReport(input, this.#store.task(input.taskId), this.#store.tasks(), this.#store.meta().turn);
+      this.#store.setTask(plan.task);
+      if (plan.queue !== null) this.#store.enter(plan.queue, "queued", nowMs);
+      if (plan.decision !== null) this.#ledger.commit(plan.decision, nowMs);
+      this.#armTurn(nowMs);
+    });
+    this.#kick();
+  }
+
+  async machine(input: Rpc<"machine">): Promise<void> {
+    const { endpointId, ...state } = input;
+    this.#store.setMachine({ id: endpointId, ...state, seenMs: Date.now() });
+  }
+
+  async answer(input: Rpc<"answer">): Promise<{ ok: boolean }> {
+    const known = this.#store.question(input.id);
+    if (known === null || !atLeast(authorityOf(input.by), "member")) return { ok: false };
+    if (!known.answered) {
+      const nowMs = Date.now();
+      this.ctx.storage.transactionSync(() => {
+        this.#store.setAnswered(input.id);
+        this.#ledger.commit(answerQuestion(known.question, input.by, input.text, this.#store.meta().turn), nowMs);
+      });
+      this.#kick();
+    }
+    return { ok: true };
+  }
+
+  async overview(): ReturnType<RouterRpc["overview"]> {
+    const meta = this.#store.meta();
+    const open = this.#store.tasks().filter((task) => task.endedMs === null);
+    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn: meta.turn, modelNote: meta.modelNote };
+  }
+
+  async events(input: Rpc<"events">): Promise<Logged[]> {
+    return this.#log.after(input.afterSeq, input.limit, [], input.about ?? "");
+  }
+
+  async poke(): Promise<void> {
+    await this.#alarms.run(Date.now);
+    this.#kick();
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#alarms.run(Date.now);
+    await this.#reportWake();
+  }
+
+  #armTurn(nowMs: number): void {
+    if (this.#store.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + turnFallbackMs);
+    this.#alarms.setEarlier("prune", "prune", nowMs + pruneMs);
+  }
+
+  /** Effects first: a follow-up that queued while its dispatch was decided passes through. */
+  #kick(): void {
+    this.#effects.kick();
+    this.#turns.kick();
+    this.ctx.waitUntil(this.#reportWake());
+  }
+
+  async #reportWake(): Promise<void> {
+    const busy = this.#turns.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
+    await this.#wakeList.report(busy ? this.#alarms.nextMs() : null);
+  }
+}

@@ -1,0 +1,305 @@
+// Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
+import * as z from "zod/mini";
+import type { ModelReply } from "../protocol/model.ts";
+import type { Authority, Lane, Principal } from "../protocol/principal.ts";
+import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
+import { atLeast, authorityOf, lower, taints } from "./authority.ts";
+import { excerpt } from "./context.ts";
+import { makeId } from "./ids.ts";
+import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { planDispatch } from "./router-dispatch.ts";
+import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+
+/** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
+export type ItemProgress = { act: RouterTool | null; spoken: boolean; target: { threadId: string; chain: string } | null };
+
+export type TurnView = {
+  turn: number;
+  step: number;
+  lane: Lane;
+  /** This turn read public text: whatever it decides has public authority. */
+  capped: boolean;
+  nowMs: number;
+  agentName: string;
+  items: ReadonlyMap<string, InboxItem>;
+  progress: ReadonlyMap<string, ItemProgress>;
+  tasks: ReadonlyMap<string, KnownTask>;
+  machines: readonly KnownMachine[];
+};
+
+export type RefusedCall = { tool: string; settles: string[]; reason: string };
+
+export type StepOutcome = {
+  decisions: PlannedDecision[];
+  refused: RefusedCall[];
+  /** One for each call, in order; null for a read. */
+  results: (string | null)[];
+  progress: Map<string, ItemProgress>;
+};
+
+type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[] };
+type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" }>;
+
+const speeches: readonly RouterTool[] = ["reply", "relay"];
+const cappedReason =
+  "This turn read text from outside the team, so it may only answer, record or ask. Decide again without that recall, or use ask_human.";
+
+/** [RD1] The call as its schema says, or a sentence on what is wrong with it. Nothing half-parsed is done. */
+export function readCall(call: ModelReply["calls"][number]): RouterCall | { problem: string } {
+  if (!Object.hasOwn(routerTools, call.tool)) {
+    const name = /^[\w-]{1,40}$/.test(call.tool) ? `"${call.tool}"` : "of that name";
+    return { problem: `There is no tool ${name}. The tools are ${Object.keys(routerTools).join(", ")}.` };
+  }
+  const tool = call.tool as RouterTool;
+  const parsed = z.safeParse(routerTools[tool].input, call.input);
+  if (parsed.success) return { callId: call.callId, tool, input: parsed.data } as RouterCall;
+  const issue = parsed.error.issues[0];
+  return {
+    problem: `The input of ${tool} does not fit: ${issue?.path.join(".") || "input"} ${excerpt(issue?.message ?? "is invalid", 160)}`,
+  };
+}
+
+/** [RD2] All calls of one answer. Acts are looked at before words, so that words about a dispatched trigger go where the task is. */
+export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutcome {
+  const outcome: StepOutcome = { decisions: [], refused: [], results: calls.map(() => null), progress: new Map(view.progress) };
+  const read = calls.map(readCall);
+  const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
+  for (const index of inOrder) {
+    const call = read[index];
+    if (call === undefined || ("tool" in call && routerReads.includes(call.tool))) continue;
+    const verdict = "problem" in call ? { refused: call.problem } : decideCall(view, outcome.progress, call, index);
+    if ("decision" in verdict) {
+      outcome.decisions.push(verdict.decision);
+      outcome.results[index] = JSON.stringify(verdict.result);
+    } else {
+      const tool = "problem" in call ? excerpt(calls[index]?.tool ?? "", 40) : call.tool;
+      const settles =
+        verdict.settles ?? ("tool" in call && "settles" in call.input ? call.input.settles.filter((id) => view.items.has(id)) : []);
+      outcome.refused.push({ tool, settles, reason: verdict.refused });
+      outcome.results[index] = JSON.stringify({ refused: verdict.refused });
+    }
+  }
+  return outcome;
+}
+
+const isSpeech = (call: ReturnType<typeof readCall> | undefined): boolean =>
+  call !== undefined && "tool" in call && speeches.includes(call.tool);
+
+const untouched: ItemProgress = { act: null, spoken: false, target: null };
+
+function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: RouterCall, index: number): Verdict {
+  if (call.tool === "recall") return { refused: "A read settles nothing." };
+  const asked = call.tool === "relay" ? [...new Set([call.input.report, ...call.input.settles])] : [...new Set(call.input.settles)];
+  const unknown = asked.filter((id) => !view.items.has(id));
+  const speech = isSpeech(call);
+  const free = asked.filter((id) => {
+    const done = progress.get(id) ?? untouched;
+    return view.items.has(id) && (speech ? !done.spoken : done.act === null);
+  });
+  if (free.length === 0)
+    return {
+      refused:
+        unknown.length > 0
+          ? `${unknown.map(safeId).join(", ")} does not wait for a decision here. Use the ids of this message.`
+          : `${asked.join(", ")} is settled already.`,
+    };
+  const settled = free.flatMap((id) => view.items.get(id) ?? []);
+  const id = makeId("dec", view.turn, view.step, index);
+  const verdict = speech
+    ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
+    : act(view, call as Act, settled, id);
+  if (!("decision" in verdict)) return verdict;
+  const { decision } = verdict;
+  // Refused by authority, the trigger has had its answer: nothing more is said or done about it.
+  const settledByCode = decision.by === "code";
+  for (const item of settled) {
+    const before = progress.get(item.id) ?? untouched;
+    progress.set(item.id, {
+      act: speech && !settledByCode ? before.act : call.tool,
+      spoken: before.spoken || speech || settledByCode,
+      target:
+        call.tool === "dispatch" && !settledByCode && decision.threadId !== undefined
+          ? { threadId: decision.threadId, chain: decision.id }
+          : before.target,
+    });
+  }
+  return unknown.length === 0
+    ? verdict
+    : { decision, result: { ...verdict.result, unknown: `${unknown.map(safeId).join(", ")} does not wait for a decision here` } };
+}
+
+const safeId = (id: string): string => (/^[a-z]+_[a-z0-9-]{1,60}$/.test(id) ? id : "an id that is none");
+
+const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: string; hops: number } => {
+  if (item.kind === "trigger") return { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
+  const task = view.tasks.get(item.report.taskId);
+  return { threadId: item.threadId, source: task?.source ?? "", hops: task?.hops ?? 0 };
+};
+
+/** [RD3] The lowest authority of what a decision settles, and never more than the turn may. */
+export function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authority {
+  if (capped || items.length === 0) return "public";
+  return items
+    .map((item): Authority => {
+      if (item.kind === "trigger") return authorityOf(item.trigger.principal);
+      return item.report.tainted ? "public" : item.report.authority;
+    })
+    .reduce(lower);
+}
+
+const base = (view: TurnView, items: readonly InboxItem[], id: string, tool: RouterTool, reason: string): PlannedDecision => ({
+  id,
+  turn: view.turn,
+  lane: view.lane,
+  tool,
+  by: "model",
+  settles: items.map((item) => item.id),
+  // A reason is kept for good: words written after public text was read are not.
+  reason: view.capped ? "(decided after reading text from outside the team)" : excerpt(reason, 300),
+  authority: authorityOfItems(items, view.capped),
+  effects: [],
+});
+
+/** [RD4] Words go to the settled items' own thread, or to the task that the same turn made of them; never anywhere else. */
+function say(
+  view: TurnView,
+  progress: ReadonlyMap<string, ItemProgress>,
+  call: Extract<RouterCall, { tool: "reply" | "relay" }>,
+  settled: readonly InboxItem[],
+  id: string,
+): Verdict {
+  const first = settled[0];
+  if (first === undefined) return { refused: "It settles nothing." };
+  const own = new Set(settled.map((item) => item.threadId));
+  if (own.size > 1) return { refused: "These are of different threads: each thread needs a call of its own." };
+  const targets = settled.map((item) => progress.get(item.id)?.target ?? null);
+  const target = targets.every((each) => each !== null && each.threadId === targets[0]?.threadId) ? targets[0] : null;
+  const place = { ...sourceOf(view, first), hops: Math.max(...settled.map((item) => sourceOf(view, item).hops)) };
+  const trigger = settled.find((item): item is QueuedTrigger => item.kind === "trigger");
+  const report = settled.find((item): item is QueuedReport => item.kind === "report");
+  if (call.tool === "relay") {
+    if (report === undefined || report.id !== call.input.report)
+      return { refused: `${safeId(call.input.report)} is no report that waits here.` };
+    const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
+    const links = { taskId: report.report.taskId, reportId: report.id };
+    const post = postEffect(id, { ...place, threadId: report.threadId }, "relay", report.report.text, links);
+    return {
+      decision: { ...decision, taskId: report.report.taskId, threadId: report.threadId, effects: [post] },
+      result: { sent: post.input.id },
+    };
+  }
+  const text = stripMarkers(call.input.text);
+  if (text === "") return { refused: "The reply has no words." };
+  const decision = base(view, settled, id, "reply", `answered: ${excerpt(text, 160)}`);
+  const threadId = target?.threadId ?? place.threadId;
+  const post = postEffect(id, { ...place, threadId }, "reply", text, {
+    ...(trigger === undefined ? {} : { triggerId: trigger.id }),
+    ...(report === undefined ? {} : { taskId: report.report.taskId, reportId: report.id }),
+  });
+  return {
+    decision: { ...decision, threadId, effects: [post], ...(target === null || target === undefined ? {} : { chain: target.chain }) },
+    result: { sent: post.input.id },
+  };
+}
+
+function act(view: TurnView, call: Act, settled: readonly InboxItem[], id: string): Verdict {
+  switch (call.tool) {
+    case "record":
+    case "ignore":
+      return { decision: base(view, settled, id, call.tool, call.input.reason), result: { done: call.tool } };
+    case "ask_human": {
+      const text = stripMarkers(call.input.question);
+      const threads = settled.map((item) => ({
+        ...sourceOf(view, item),
+        ...(item.kind === "trigger" ? { triggerId: item.id } : {}),
+      }));
+      const threadId = threads[0]?.threadId;
+      const where = threadId === undefined ? {} : { threadId };
+      return {
+        decision: {
+          ...base(view, settled, id, "ask_human", text),
+          ...where,
+          question: { id, lane: view.lane, threads, text },
+          notice: { id, atMs: view.nowMs, kind: "question", text: excerpt(text, 2_000), ...where },
+        },
+        result: { asked: id },
+      };
+    }
+    case "dispatch": {
+      const refusal = refuseAuthority(view, settled, id, "dispatch", "member", "start work");
+      return refusal ?? planDispatch(view, call.input, settled, base(view, settled, id, "dispatch", call.input.title));
+    }
+    case "deliver":
+    case "cancel": {
+      const task = view.tasks.get(call.input.task);
+      const what = call.tool === "cancel" ? "stop work" : "change work that is under way";
+      // Before the task is looked up: from outside the team nobody learns which tasks there are.
+      const outside = refuseAuthority(view, settled, id, call.tool, "member", what);
+      if (outside !== null) return outside;
+      if (task === undefined) return { refused: `There is no task ${safeId(call.input.task)}; see the tasks item.` };
+      if (!isOpen(task)) return { refused: `${task.id} has ended already (${task.status}).` };
+      const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);
+      if (below !== null) return below;
+      return change(view, call, task, settled, id);
+    }
+  }
+}
+
+function change(
+  view: TurnView,
+  call: Extract<Act, { tool: "deliver" | "cancel" }>,
+  task: KnownTask,
+  settled: readonly InboxItem[],
+  id: string,
+): Verdict {
+  if (call.tool === "cancel") {
+    const decision = base(view, settled, id, "cancel", call.input.reason);
+    const by: Principal = { role: "agent", id: "router", name: view.agentName, onBehalfOf: decision.authority };
+    const effect: RouterEffect = { kind: "cancel", taskId: task.id, input: { by, reason: excerpt(stripMarkers(call.input.reason), 300) } };
+    return { decision: { ...decision, taskId: task.id, threadId: task.threadId, effects: [effect] }, result: { stopping: task.id } };
+  }
+  const decision = base(view, settled, id, "deliver", `facts for ${task.title}`);
+  const tainted = settled.some((item) => (item.kind === "trigger" ? taints(item.trigger.principal) : item.report.tainted));
+  const effect: RouterEffect = {
+    kind: "tell",
+    taskId: task.id,
+    input: { id, text: stripMarkers(call.input.facts), authority: decision.authority, tainted },
+  };
+  return { decision: { ...decision, taskId: task.id, threadId: task.threadId, effects: [effect] }, result: { delivered: task.id } };
+}
+
+/** [RD5] Work needs the team. People below get a friendly word, the team a notice, and the trigger is settled; a capped turn decides again. */
+function refuseAuthority(
+  view: TurnView,
+  settled: readonly InboxItem[],
+  id: string,
+  tool: RouterTool,
+  need: Authority,
+  what: string,
+): Verdict | null {
+  const decision = base(view, settled, id, tool, `refused by code: ${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
+  if (atLeast(decision.authority, need)) return null;
+  if (view.capped && atLeast(authorityOfItems(settled, false), need)) return { refused: cappedReason };
+  const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const first = triggers[0];
+  if (first === undefined) return { refused: `A report of this task cannot ${what}: a member of the team has to ask for it.` };
+  const who = need === "owner" ? "an owner of this deployment" : "members of the team";
+  const words = `I can talk here, but only ${who} can ${what}. I have let the team know what you asked for.`;
+  const places = new Map(triggers.map((item) => [item.threadId, item]));
+  return {
+    decision: {
+      ...decision,
+      by: "code",
+      threadId: first.threadId,
+      effects: [...places.values()].map((item) => postEffect(id, sourceOf(view, item), "notice", words, { triggerId: item.id })),
+      notice: {
+        id,
+        atMs: view.nowMs,
+        kind: "refusal",
+        text: `${excerpt(first.trigger.principal.name, 60)} (${first.trigger.principal.role}) asked to ${what}: "${excerpt(first.trigger.text, 300)}"`,
+        threadId: first.threadId,
+      },
+    },
+    result: { refused: `Only ${who} can ${what}. The person was told so, and the team sees it.` },
+  };
+}

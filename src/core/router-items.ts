@@ -1,0 +1,219 @@
+// What the router's model reads: each waiting thing as a context item, with public text kept out of the team's lane.
+
+import type { MarkedText, RouterItem, TaskLine } from "../protocol/context-items.ts";
+import type { RouterEvent } from "../protocol/events.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Lane } from "../protocol/principal.ts";
+import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
+import { excerpt, markData, renderMessage } from "./context.ts";
+import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
+
+const recentTasks = 10;
+const maxOpenTasks = 60;
+const maxObservedChars = 4_000;
+const summaryDecisions = 20;
+
+export type TurnInput = {
+  turn: number;
+  lane: Lane;
+  items: readonly InboxItem[];
+  tasks: readonly KnownTask[];
+  machines: readonly KnownMachine[];
+  observed: readonly string[];
+  /** Only at the start of a segment. */
+  summary: readonly string[];
+  nowMs: number;
+};
+
+/** [RI1] One turn as one user message: the same input is always the same bytes. */
+export function renderTurn(input: TurnInput): string {
+  const items: RouterItem[] = [
+    ...(input.summary.length > 0 ? [{ item: "summary" as const, lines: [...input.summary] }] : []),
+    tasksItem(input),
+    ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
+    ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
+    ...problemItems(input.items),
+    ...input.items.map((item) => renderItem(item, input.lane)),
+  ];
+  return renderMessage({ turn: input.turn, lane: input.lane }, items);
+}
+
+function renderItem(item: InboxItem, lane: Lane): RouterItem {
+  if (item.kind === "trigger") return triggerItem(item, lane);
+  const { report } = item;
+  return {
+    item: "report",
+    id: report.id,
+    task: report.taskId,
+    title: report.title,
+    thread: report.threadId,
+    kind: report.kind,
+    ...(report.confidence === undefined ? {} : { confidence: report.confidence }),
+    text: excerpt(report.text, maxItemChars),
+  };
+}
+
+function triggerItem(item: QueuedTrigger, lane: Lane): RouterItem {
+  const { trigger } = item;
+  const { marked, cut } = capped(markData(trigger.text));
+  const replyTo = replyOf(item, lane);
+  const facts = factsOf(trigger.facts, lane);
+  return {
+    item: "trigger",
+    id: trigger.id,
+    thread: trigger.threadId,
+    source: trigger.source,
+    place: trigger.place,
+    title: titleOf(item, lane),
+    kind: trigger.kind,
+    from: { role: trigger.principal.role, name: excerpt(trigger.principal.name, 60) },
+    verdict: item.verdict.outcome === "request" ? "request" : "candidate",
+    addressed: trigger.addressed,
+    ...(replyTo === null ? {} : { replyTo }),
+    ...(item.before.length > 0 ? { before: item.before.map((row) => earlierOf(row, lane)) } : {}),
+    ...(item.tasks.length > 0 ? { tasks: item.tasks } : {}),
+    ...(facts === null ? {} : { facts }),
+    ...(cut || trigger.truncated ? { truncated: true } : {}),
+    ...(item.attempts > 0 ? { attempt: item.attempts + 1 } : {}),
+    ...marked,
+  };
+}
+
+/** All that one item brings is counted together: many small blocks are as long as one large one. */
+function capped(marked: MarkedText): { marked: MarkedText; cut: boolean } {
+  let room = maxItemChars;
+  let cut = false;
+  const take = (text: string): string => {
+    const taken = room <= 0 && text !== "" ? "…" : excerpt(text, room);
+    cut ||= taken !== text;
+    room -= taken.length;
+    return taken;
+  };
+  const text = take(marked.text);
+  if (marked.data === undefined) return { marked: { text }, cut };
+  const data = marked.data.slice(0, 20).map((block) => ({ ...block, text: take(block.text) }));
+  return { marked: { text, data }, cut: cut || data.length < marked.data.length };
+}
+
+/** [RI2] Whoever opened a thread wrote its title; in the team's lane it is shown only when that is known to be the team or us. */
+function titleOf(item: QueuedTrigger, lane: Lane): string {
+  const known = lane === "public" || item.trigger.source === "web" || item.trigger.kind.endsWith(".opened");
+  return known ? excerpt(item.trigger.threadTitle, 120) : "";
+}
+
+const notShown = "(not from the team: read it by recall if you must)";
+
+/** [RI3] A neighbour carries no principal: in the team's lane its words are shown only when an earlier row says who they are from. */
+function replyOf(item: QueuedTrigger, lane: Lane): { author: string; text: string } | null {
+  const { replyTo } = item.trigger;
+  if (!replyTo) return null;
+  const row = item.before.find((earlier) => earlier.id === replyTo.id || earlier.externalId === replyTo.id);
+  if (lane === "team" && (row === undefined || row.taints)) return { author: row ? row.id : "unknown", text: notShown };
+  return { author: excerpt(row?.name ?? replyTo.author, 60), text: excerpt(replyTo.text, 300) };
+}
+
+const earlierOf = (row: EarlierRow, lane: Lane): { id: string; from: string; text: string } =>
+  lane === "team" && row.taints ? { id: row.id, from: row.role, text: notShown } : { id: row.id, from: row.name, text: row.text };
+
+/** Facts are small and machine-made, but a branch of a fork has its author's words: prose does not pass. */
+function factsOf(facts: Record<string, string> | undefined, lane: Lane): Record<string, string> | null {
+  const shown = Object.entries(facts ?? {}).filter(([, value]) => lane === "public" || /^[\w./:@#?&=%+~-]{1,200}$/.test(value));
+  return shown.length === 0 ? null : Object.fromEntries(shown.map(([key, value]) => [key, excerpt(value, 200)]));
+}
+
+/** Tasks in the team's lane are all; in the public lane only those of the threads at hand. */
+function tasksItem(input: TurnInput): RouterItem {
+  const shown = input.lane === "team" ? input.tasks : input.tasks.filter((task) => concerns(task, input.items));
+  const newestFirst = [...shown].sort((a, b) => b.updatedMs - a.updatedMs);
+  const line = (task: KnownTask): TaskLine => ({
+    id: task.id,
+    title: task.title,
+    status: task.status,
+    thread: task.threadId,
+    ...(task.machine === null || input.lane === "public" ? {} : { machine: task.machine }),
+    // What a task that read public text did last may hold that text.
+    line: task.tainted || input.lane === "public" ? "" : task.line,
+    minutes: Math.max(0, Math.round(((task.endedMs ?? input.nowMs) - task.startedMs) / 60_000)),
+  });
+  return {
+    item: "tasks",
+    open: newestFirst.filter(isOpen).slice(0, maxOpenTasks).map(line),
+    recent: newestFirst
+      .filter((task) => !isOpen(task))
+      .slice(0, recentTasks)
+      .map(line),
+  };
+}
+
+const concerns = (task: KnownTask, items: readonly InboxItem[]): boolean =>
+  items.some((item) =>
+    item.kind === "report" ? item.report.taskId === task.id : task.threads.includes(item.threadId) || item.tasks.includes(task.id),
+  );
+
+const machinesItem = (machines: readonly KnownMachine[]): RouterItem => ({
+  item: "machines",
+  list: machines.filter((machine) => !machine.revoked).map(({ id, name, online, workspaces }) => ({ id, name, online, workspaces })),
+});
+
+/** Items with the same problem share a line. */
+function problemItems(items: readonly InboxItem[]): RouterItem[] {
+  const settlesOf = new Map<string, string[]>();
+  for (const item of items) {
+    if (item.problem === null) continue;
+    settlesOf.set(item.problem, [...(settlesOf.get(item.problem) ?? []), item.id]);
+  }
+  return [...settlesOf].map(([text, settles]) => ({ item: "problem", settles, text }));
+}
+
+/** [RI4] A thread that moved, as ids, kinds and counts: no text of it. */
+export function observedLine(info: Pick<ThreadInfo, "threadId" | "source" | "place" | "subscribers">, rows: readonly ThreadRow[]): string {
+  const counts = new Map<string, number>();
+  for (const row of rows) {
+    const kind =
+      row.kind === "trigger" ? `${row.trigger.kind} by ${row.trigger.principal.role}` : row.kind === "outbound" ? "said" : "topic";
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  const kinds = [...counts].map(([kind, count]) => `${count} ${kind}`).join(", ");
+  const last = rows.findLast((row) => row.kind === "trigger");
+  const tasks = info.subscribers.slice(0, 5).join(" ");
+  return `${info.threadId} (${info.source} ${info.place}): ${kinds || "nothing"}${last?.kind === "trigger" ? `; last ${last.trigger.id}` : ""}${tasks ? `; with ${tasks}` : ""}`;
+}
+
+/** Lines up to 4 KB together; the others are counted. */
+export function capObserved(lines: readonly string[]): string[] {
+  const kept: string[] = [];
+  let chars = 0;
+  for (const line of lines) {
+    if (chars + line.length > maxObservedChars) break;
+    chars += line.length;
+    kept.push(line);
+  }
+  return kept.length === lines.length ? kept : [...kept, `and ${lines.length - kept.length} more threads`];
+}
+
+/** [RI5] The start of a new segment: what this lane decided last, one line each. */
+export const summaryLines = (decisions: readonly RouterEvent[]): string[] =>
+  decisions
+    .flatMap((event) =>
+      event.kind === "router.decision"
+        ? [
+            `turn ${event.turn} ${event.by} ${event.tool} ${event.settles.slice(0, 5).join(" ")}${event.taskId ? ` → ${event.taskId}` : ""}: ${excerpt(event.reason, 160)}`,
+          ]
+        : [],
+    )
+    .slice(-summaryDecisions);
+
+/** A model's context of one lane starts anew past this. */
+export const maxSegmentChars = 120_000;
+
+/** [RI6] In the public lane only what belongs to the threads at hand may be read. Null when it may be, else the reason. */
+export function refuseRecall(lane: Lane, id: string, items: readonly InboxItem[]): string | null {
+  if (lane === "team") return null;
+  const near = items.some(
+    (item) => id === item.threadId || id === item.id || (id.startsWith("trg_") && id.startsWith(`trg_${item.threadId.slice(4)}-`)),
+  );
+  return near ? null : "Only the threads and reports of this turn can be read here.";
+}
+
+export const undecidedProblem = (attempt: number): string =>
+  `Still undecided (turn ${attempt} of ${limits.maxDecisionAttempts}). Settle each of these ids with one tool call.`;

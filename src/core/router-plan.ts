@@ -1,0 +1,162 @@
+// A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
+import type { BoardChange, BoardNotice } from "../protocol/board.ts";
+import type { Authority, Lane } from "../protocol/principal.ts";
+import type { RouterTool } from "../protocol/router-tools.ts";
+import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
+import type { TaskStart } from "../protocol/task.ts";
+import type { OutboundIntent } from "../protocol/thread.ts";
+import { childId, makeId } from "./ids.ts";
+import { fitManner } from "./manners.ts";
+import type { KnownTask, QueuedTrigger } from "./router.ts";
+
+type Input<T, M extends keyof T> = T[M] extends (input: infer I) => unknown ? I : never;
+
+export type RouterEffect =
+  | { kind: "open_topic"; threadId: string; input: Input<ThreadRpc, "openTopic"> }
+  | { kind: "attach_topic"; threadId: string; input: Input<ThreadRpc, "attachTopic"> }
+  | { kind: "subscribe"; threadId: string; input: Input<ThreadRpc, "subscribe"> }
+  | { kind: "unsubscribe"; threadId: string; input: Input<ThreadRpc, "unsubscribe"> }
+  /** `tainted` of the start is completed by what `subscribe` answered. */
+  | { kind: "start"; taskId: string; input: TaskStart }
+  | { kind: "post"; threadId: string; input: OutboundIntent }
+  | { kind: "tell"; taskId: string; input: Input<WorkerSessionRpc, "tell"> }
+  | { kind: "cancel"; taskId: string; input: Input<WorkerSessionRpc, "cancel"> }
+  | { kind: "board"; input: BoardChange[] };
+
+/** What an effect answered that later effects of its chain need. */
+export type EffectResult = { fromSeq?: number; cutSeq?: number; tainted?: boolean; started?: boolean };
+
+/** One effect of a chain: chains are independent of each other, within one the order holds. */
+export type EffectRow = {
+  id: string;
+  decisionId: string;
+  chain: string;
+  order: number;
+  effect: RouterEffect;
+  state: "pending" | "done" | "failed";
+  attempts: number;
+  dueMs: number;
+  result: EffectResult;
+};
+
+export type Question = {
+  id: string;
+  lane: Lane;
+  threads: { threadId: string; source: string; triggerId?: string; hops: number }[];
+  text: string;
+};
+
+export type PlannedDecision = {
+  id: string;
+  turn: number;
+  lane: Lane;
+  tool: RouterTool;
+  by: "model" | "code";
+  settles: string[];
+  reason: string;
+  authority: Authority;
+  taskId?: string;
+  threadId?: string;
+  /** In order. They join the chain of another decision when they need what it did. */
+  effects: RouterEffect[];
+  chain?: string;
+  newTask?: KnownTask;
+  question?: Question;
+  notice?: BoardNotice;
+};
+
+/** The manner of a source: what people read in passing is short. */
+export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
+
+/** A comment of ours marks what we sent; none may be written by a model or a worker. */
+export const stripMarkers = (text: string): string => text.replace(/<!--\s*switchyard:[\s\S]*?(?:-->|$)/gi, "").trim();
+
+/** A `post` of a decision, in the manner of its thread's source. */
+export function postEffect(
+  decisionId: string,
+  target: { threadId: string; source: string; hops: number },
+  kind: OutboundIntent["kind"],
+  text: string,
+  about: { triggerId?: string; taskId?: string; reportId?: string; part?: string } = {},
+): Extract<RouterEffect, { kind: "post" }> {
+  const { part, ...links } = about;
+  return {
+    kind: "post",
+    threadId: target.threadId,
+    input: {
+      id: childId("out", target.threadId, decisionId, part ?? ""),
+      threadId: target.threadId,
+      kind,
+      text: fitManner(stripMarkers(text), mannerOf(target.source)),
+      ...links,
+      decisionId,
+      hops: target.hops + 1,
+    },
+  };
+}
+
+/** What consoles see of a decision. */
+export const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [
+  {
+    kind: "decision",
+    decision: {
+      decisionId: decision.id,
+      atMs,
+      tool: decision.tool,
+      reason: decision.reason,
+      lane: decision.lane,
+      by: decision.by,
+      settles: decision.settles,
+      ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
+      ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
+    },
+  },
+  ...(decision.notice === undefined ? [] : [{ kind: "notice" as const, notice: decision.notice }]),
+];
+
+/** The rows that carry a decision out. The board is a projection: its row stands in a chain of its own and holds nobody up. */
+export function effectRows(decision: PlannedDecision, firstOrder: number, nowMs: number): EffectRow[] {
+  const chain = decision.chain ?? decision.id;
+  const row = (effect: RouterEffect, index: number, inChain: string): EffectRow => ({
+    id: `${decision.id}/${index}/${effect.kind}`,
+    decisionId: decision.id,
+    chain: inChain,
+    order: firstOrder + index,
+    effect,
+    state: "pending",
+    attempts: 0,
+    dueMs: nowMs,
+    result: {},
+  });
+  return [
+    ...decision.effects.map((effect, index) => row(effect, index, chain)),
+    row({ kind: "board", input: boardChanges(decision, nowMs) }, decision.effects.length, `${decision.id}/board`),
+  ];
+}
+
+/** The start of a task once the effects before it are applied. */
+export const completeStart = (start: TaskStart, earlier: readonly EffectResult[]): TaskStart => ({
+  ...start,
+  tainted: start.tainted || earlier.some((result) => result.tainted === true),
+});
+
+/** Effects that make a thread pass through; a turn waits for them, and their thread is held back until then. */
+export const flips = (effect: RouterEffect): boolean => effect.kind === "subscribe";
+
+/** Said by code, once an outage and thread: the message is kept, the model cannot answer yet. */
+export function tellWaiting(item: QueuedTrigger, text: string, turn: number): PlannedDecision {
+  const id = makeId("dec", "waiting", item.id);
+  const target = { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
+  return {
+    id,
+    turn,
+    lane: item.lane,
+    tool: "reply",
+    by: "code",
+    settles: [],
+    reason: "the model cannot be reached; the message waits",
+    authority: "public",
+    threadId: item.threadId,
+    effects: [postEffect(id, target, "notice", text, { triggerId: item.id })],
+  };
+}

@@ -1,0 +1,81 @@
+// One step of a turn as messages: what the next request holds, and what the transcript keeps of it.
+
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+
+import type { InboxItem } from "./router.ts";
+import { readCall, type StepOutcome } from "./router-decide.ts";
+import { undecidedProblem } from "./router-items.ts";
+
+export type ReadCall = { index: number; id: string; page: number };
+export type ReadAnswer = { text: string; tainting: boolean };
+
+/** The reads among the calls of one answer. */
+export const readsOf = (calls: ModelReply["calls"]): ReadCall[] =>
+  calls.flatMap((call, index) => {
+    const read = readCall(call);
+    return "tool" in read && read.tool === "recall" ? [{ index, id: read.input.id, page: read.input.page ?? 1 }] : [];
+  });
+
+export type StepMessages = { sent: ModelMessage[]; kept: ModelMessage[] };
+
+/**
+ * [RM1] Each call has one result. What the team's lane read of public text, and what was written after it, is in the requests
+ * of this turn only: the transcript keeps that it happened, and the ids.
+ */
+export function stepMessages(
+  reply: ModelReply,
+  outcome: Pick<StepOutcome, "results" | "refused">,
+  reads: ReadonlyMap<number, ReadAnswer>,
+  options: { team: boolean; tainted: boolean; known: ReadonlySet<string>; keptId: string },
+): StepMessages {
+  const calls = reply.calls.map((call) => ({ ...call, input: isRecord(call.input) ? call.input : {} }));
+  const sent: ModelMessage[] = [{ role: "assistant", text: reply.text, calls }];
+  const keptCalls = options.tainted
+    ? calls.map((call, i) => ({
+        callId: `${options.keptId}_${i}`,
+        tool: readableTool(call.tool),
+        input: redacted(call.input, options.known),
+      }))
+    : calls;
+  const kept: ModelMessage[] = [{ role: "assistant", text: options.tainted ? "" : reply.text, calls: keptCalls }];
+  calls.forEach((call, i) => {
+    const read = reads.get(i);
+    const output = read?.text ?? outcome.results[i] ?? JSON.stringify({ refused: "It could not be read." });
+    sent.push({ role: "tool", callId: call.callId, tool: call.tool, output });
+    const keptCall = keptCalls[i] ?? call;
+    const notKept = options.team && read?.tainting === true;
+    const id = typeof call.input.id === "string" && /^[a-z]+_[a-z0-9-]{1,60}$/.test(call.input.id) ? call.input.id : "an object";
+    kept.push({
+      role: "tool",
+      callId: keptCall.callId,
+      tool: keptCall.tool,
+      output: notKept ? `(public text, read as ${id}; not kept)` : output,
+    });
+  });
+  // A message without words and calls is none: providers refuse it.
+  if (calls.length === 0 && kept[0]?.role === "assistant" && kept[0].text === "") kept[0] = { ...kept[0], text: "(nothing)" };
+  return { sent, kept };
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+
+const readableTool = (tool: string): string => (/^[a-z_]{1,20}$/.test(tool) ? tool : "unknown");
+
+const redacted = (input: Record<string, unknown>, known: ReadonlySet<string>): Record<string, unknown> => ({
+  ...(Array.isArray(input.settles) ? { settles: input.settles.filter((id) => typeof id === "string" && known.has(id)) } : {}),
+  note: "written after reading text from outside the team; not kept",
+});
+
+/** [RM2] Another step of this turn only for what was read, while something is undecided and steps are left. */
+export const isLastStep = (step: number, reads: number, undecided: number): boolean =>
+  reads === 0 || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
+
+/** [RM3] What an undecided item is told about in the next turn. */
+export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">, hadCalls: boolean): string {
+  const own =
+    outcome.refused.find((refused) => refused.settles.includes(item.id)) ?? outcome.refused.find((refused) => refused.settles.length === 0);
+  if (own !== undefined) return own.reason;
+  if (!hadCalls) return "You answered without a tool call: nothing was said or done. Settle each id with a call.";
+  return undecidedProblem(item.attempts + 2);
+}

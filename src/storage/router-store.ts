@@ -1,0 +1,366 @@
+// The router's tables: inbox, effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
+import {
+  freshMeta,
+  type InboxItem,
+  isOpen,
+  type KnownMachine,
+  type KnownTask,
+  type QueuedReport,
+  type QueuedTrigger,
+  type RouterMeta,
+} from "../core/router.ts";
+import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/router-plan.ts";
+import type { ModelMessage } from "../protocol/model.ts";
+import type { Lane } from "../protocol/principal.ts";
+
+/** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
+export type InboxState = "queued" | "settled" | "passed";
+
+type InboxRow = {
+  id: string;
+  state: InboxState;
+  attempts: number;
+  tries: number;
+  problem: string | null;
+  released_by: string;
+  body: string;
+};
+type EffectSql = {
+  id: string;
+  decision_id: string;
+  chain: string;
+  ord: number;
+  effect: string;
+  state: EffectRow["state"];
+  attempts: number;
+  due_ms: number;
+  result: string;
+};
+
+const schema = [
+  "CREATE TABLE IF NOT EXISTS meta (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS inbox (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, thread_id TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, tries INTEGER NOT NULL, problem TEXT, released_by TEXT NOT NULL, body TEXT NOT NULL, at_ms INTEGER NOT NULL)",
+  "CREATE INDEX IF NOT EXISTS inbox_queued ON inbox (ord) WHERE state = 'queued'",
+  "CREATE TABLE IF NOT EXISTS cut (thread_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS effect (id TEXT PRIMARY KEY, decision_id TEXT NOT NULL, chain TEXT NOT NULL, ord INTEGER NOT NULL, effect TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL, result TEXT NOT NULL, at_ms INTEGER NOT NULL)",
+  "CREATE INDEX IF NOT EXISTS effect_pending ON effect (chain, ord) WHERE state = 'pending'",
+  "CREATE INDEX IF NOT EXISTS effect_chain ON effect (chain)",
+  "CREATE TABLE IF NOT EXISTS transcript (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, segment INTEGER NOT NULL, turn INTEGER NOT NULL, body TEXT NOT NULL)",
+  "CREATE INDEX IF NOT EXISTS transcript_segment ON transcript (lane, segment)",
+  "CREATE TABLE IF NOT EXISTS task (id TEXT PRIMARY KEY, open INTEGER NOT NULL, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS machine (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS moved (thread_id TEXT PRIMARY KEY, head_seq INTEGER NOT NULL, seen_seq INTEGER NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS question (id TEXT PRIMARY KEY, answered INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
+];
+
+export class RouterStore {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    for (const statement of schema) sql.exec(statement);
+  }
+
+  meta(): RouterMeta {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM meta").toArray()[0];
+    return row ? { ...freshMeta, ...(JSON.parse(row.body) as RouterMeta) } : freshMeta;
+  }
+
+  setMeta(meta: RouterMeta): void {
+    this.#sql.exec("INSERT INTO meta (one, body) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body", JSON.stringify(meta));
+  }
+
+  // Inbox
+
+  inboxState(id: string): InboxState | null {
+    return this.#sql.exec<{ state: InboxState }>("SELECT state FROM inbox WHERE id = ?", id).toArray()[0]?.state ?? null;
+  }
+
+  /** Enters an item once; false when its id is known. A worker that gives a passed row back opens it again, once. */
+  enter(item: InboxItem, state: InboxState, nowMs: number, releasedBy = ""): boolean {
+    const known = this.#sql.exec<InboxRow>("SELECT * FROM inbox WHERE id = ?", item.id).toArray()[0];
+    const body = state === "queued" ? bodyOf(item) : "";
+    if (known === undefined) {
+      this.#sql.exec(
+        "INSERT INTO inbox (id, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, ?, ?, 0, 0, NULL, ?, ?, ?)",
+        item.id,
+        item.threadId,
+        item.kind === "trigger" ? item.seq : 0,
+        state,
+        releasedBy,
+        body,
+        nowMs,
+      );
+      return true;
+    }
+    if (releasedBy === "" || known.state !== "passed" || known.released_by.split(" ").includes(releasedBy)) return false;
+    this.#sql.exec(
+      "UPDATE inbox SET state = ?, attempts = 0, tries = 0, problem = NULL, released_by = ?, body = ?, at_ms = ? WHERE id = ?",
+      state,
+      `${known.released_by} ${releasedBy}`.trim(),
+      body,
+      nowMs,
+      item.id,
+    );
+    return true;
+  }
+
+  /** Rows that wait for a decision, in the order they came. */
+  queued(limit = 200): InboxItem[] {
+    return this.#items("SELECT * FROM inbox WHERE state = 'queued' ORDER BY ord LIMIT ?", limit);
+  }
+
+  queuedOf(ids: readonly string[]): Map<string, InboxItem> {
+    const items = ids.flatMap((id) => this.#items("SELECT * FROM inbox WHERE state = 'queued' AND id = ?", id));
+    return new Map(items.map((item) => [item.id, item]));
+  }
+
+  queuedInThread(threadId: string): QueuedTrigger[] {
+    return this.#items("SELECT * FROM inbox WHERE state = 'queued' AND thread_id = ? ORDER BY seq", threadId).filter(
+      (item): item is QueuedTrigger => item.kind === "trigger",
+    );
+  }
+
+  queuedCount(): number {
+    return this.#sql.exec<{ n: number }>("SELECT COUNT(*) AS n FROM inbox WHERE state = 'queued'").one().n;
+  }
+
+  /** The body stays until the decision's effects are applied: a failed one opens its triggers again. */
+  close(id: string, state: Exclude<InboxState, "queued">): void {
+    this.#sql.exec("UPDATE inbox SET state = ?, problem = NULL WHERE id = ? AND state = 'queued'", state, id);
+  }
+
+  reopen(id: string, problem: string): void {
+    this.#sql.exec(
+      "UPDATE inbox SET state = 'queued', attempts = attempts + 1, problem = ? WHERE id = ? AND state = 'settled' AND body <> ''",
+      problem,
+      id,
+    );
+  }
+
+  setAttempt(id: string, attempts: number, problem: string): void {
+    this.#sql.exec("UPDATE inbox SET attempts = ?, problem = ? WHERE id = ? AND state = 'queued'", attempts, problem, id);
+  }
+
+  countTry(id: string): void {
+    this.#sql.exec("UPDATE inbox SET tries = tries + 1 WHERE id = ? AND state = 'queued'", id);
+  }
+
+  cutOf(threadId: string): number {
+    return this.#sql.exec<{ seq: number }>("SELECT seq FROM cut WHERE thread_id = ?", threadId).toArray()[0]?.seq ?? 0;
+  }
+
+  setCut(threadId: string, seq: number): void {
+    this.#sql.exec(
+      "INSERT INTO cut (thread_id, seq) VALUES (?, ?) ON CONFLICT (thread_id) DO UPDATE SET seq = max(seq, excluded.seq)",
+      threadId,
+      seq,
+    );
+  }
+
+  // Effects
+
+  addEffects(rows: readonly EffectRow[], nowMs: number): void {
+    for (const row of rows) {
+      this.#sql.exec(
+        "INSERT OR IGNORE INTO effect (id, decision_id, chain, ord, effect, state, attempts, due_ms, result, at_ms) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, '{}', ?)",
+        row.id,
+        row.decisionId,
+        row.chain,
+        row.order,
+        JSON.stringify(row.effect),
+        row.dueMs,
+        nowMs,
+      );
+    }
+  }
+
+  nextOrder(chain: string): number {
+    const row = this.#sql.exec<{ last: number | null }>("SELECT MAX(ord) AS last FROM effect WHERE chain = ?", chain).one();
+    return (row.last ?? -1) + 1;
+  }
+
+  /** Chains with something left to do. */
+  pendingChains(): string[] {
+    return this.#sql
+      .exec<{ chain: string }>("SELECT DISTINCT chain FROM effect WHERE state = 'pending'")
+      .toArray()
+      .map((row) => row.chain);
+  }
+
+  nextEffect(chain: string): EffectRow | null {
+    return this.#effects("SELECT * FROM effect WHERE chain = ? AND state = 'pending' ORDER BY ord LIMIT 1", chain)[0] ?? null;
+  }
+
+  chain(chain: string): EffectRow[] {
+    return this.#effects("SELECT * FROM effect WHERE chain = ? ORDER BY ord", chain);
+  }
+
+  pendingEffects(): EffectRow[] {
+    return this.#effects("SELECT * FROM effect WHERE state = 'pending' ORDER BY chain, ord");
+  }
+
+  /** When the next effect is due, heads of chains only; null when none is left. */
+  nextEffectDueMs(): number | null {
+    return this.#sql
+      .exec<{ due: number | null }>(
+        "SELECT MIN(due_ms) AS due FROM (SELECT due_ms, MIN(ord) FROM effect WHERE state = 'pending' GROUP BY chain)",
+      )
+      .one().due;
+  }
+
+  setEffect(id: string, state: EffectRow["state"], change: { attempts?: number; dueMs?: number; result?: EffectResult }): void {
+    this.#sql.exec(
+      "UPDATE effect SET state = ?, attempts = coalesce(?, attempts), due_ms = coalesce(?, due_ms), result = coalesce(?, result) WHERE id = ?",
+      state,
+      change.attempts ?? null,
+      change.dueMs ?? null,
+      change.result === undefined ? null : JSON.stringify(change.result),
+      id,
+    );
+  }
+
+  // Transcripts
+
+  transcript(lane: Lane, segment: number): { messages: ModelMessage[]; chars: number } {
+    const rows = this.#sql
+      .exec<{ body: string }>("SELECT body FROM transcript WHERE lane = ? AND segment = ? ORDER BY seq", lane, segment)
+      .toArray();
+    return {
+      messages: rows.map((row) => JSON.parse(row.body) as ModelMessage),
+      chars: rows.reduce((sum, row) => sum + row.body.length, 0),
+    };
+  }
+
+  appendTranscript(lane: Lane, segment: number, turn: number, messages: readonly ModelMessage[]): void {
+    for (const message of messages) {
+      this.#sql.exec(
+        "INSERT INTO transcript (lane, segment, turn, body) VALUES (?, ?, ?, ?)",
+        lane,
+        segment,
+        turn,
+        JSON.stringify(message),
+      );
+    }
+  }
+
+  // What it knows
+
+  task(id: string): KnownTask | null {
+    return this.#tasks("SELECT body FROM task WHERE id = ?", id)[0] ?? null;
+  }
+
+  /** Open tasks, and the ones that ended last. */
+  tasks(): KnownTask[] {
+    return [
+      ...this.#tasks("SELECT body FROM task WHERE open = 1"),
+      ...this.#tasks("SELECT body FROM task WHERE open = 0 ORDER BY updated_ms DESC LIMIT 10"),
+    ];
+  }
+
+  setTask(task: KnownTask): void {
+    this.#sql.exec(
+      "INSERT INTO task (id, open, updated_ms, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET open = excluded.open, updated_ms = excluded.updated_ms, body = excluded.body",
+      task.id,
+      isOpen(task) ? 1 : 0,
+      task.updatedMs,
+      JSON.stringify(task),
+    );
+  }
+
+  machines(): KnownMachine[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM machine ORDER BY id")
+      .toArray()
+      .map((row) => JSON.parse(row.body) as KnownMachine);
+  }
+
+  /** The highest revision wins. */
+  setMachine(machine: KnownMachine): void {
+    const known = this.machines().find((each) => each.id === machine.id);
+    if (known !== undefined && known.revision >= machine.revision) return;
+    this.#sql.exec(
+      "INSERT INTO machine (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+      machine.id,
+      JSON.stringify(machine),
+    );
+  }
+
+  moved(threadId: string, headSeq: number): void {
+    this.#sql.exec(
+      "INSERT INTO moved (thread_id, head_seq, seen_seq) VALUES (?, ?, 0) ON CONFLICT (thread_id) DO UPDATE SET head_seq = max(head_seq, excluded.head_seq)",
+      threadId,
+      headSeq,
+    );
+  }
+
+  /** Threads with rows that no turn was told of. */
+  unseen(limit: number): { threadId: string; seenSeq: number }[] {
+    return this.#sql
+      .exec<{ thread_id: string; seen_seq: number }>("SELECT thread_id, seen_seq FROM moved WHERE head_seq > seen_seq LIMIT ?", limit)
+      .toArray()
+      .map((row) => ({ threadId: row.thread_id, seenSeq: row.seen_seq }));
+  }
+
+  seen(threadId: string, seq: number): void {
+    this.#sql.exec("UPDATE moved SET seen_seq = max(seen_seq, ?) WHERE thread_id = ?", seq, threadId);
+  }
+
+  addQuestion(question: Question): void {
+    this.#sql.exec("INSERT OR IGNORE INTO question (id, answered, body) VALUES (?, 0, ?)", question.id, JSON.stringify(question));
+  }
+
+  question(id: string): { question: Question; answered: boolean } | null {
+    const row = this.#sql.exec<{ answered: number; body: string }>("SELECT answered, body FROM question WHERE id = ?", id).toArray()[0];
+    return row ? { question: JSON.parse(row.body) as Question, answered: row.answered === 1 } : null;
+  }
+
+  setAnswered(id: string): void {
+    this.#sql.exec("UPDATE question SET answered = 1 WHERE id = ?", id);
+  }
+
+  /** Forgets closed rows older than `beforeMs`; true when more will be due later. */
+  prune(beforeMs: number): boolean {
+    this.#sql.exec("DELETE FROM inbox WHERE state <> 'queued' AND at_ms < ?", beforeMs);
+    this.#sql.exec("DELETE FROM effect WHERE state <> 'pending' AND at_ms < ?", beforeMs);
+    return this.#sql.exec<{ n: number }>("SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM effect) AS n").one().n > 0;
+  }
+
+  #items(query: string, ...bindings: (string | number)[]): InboxItem[] {
+    return this.#sql
+      .exec<InboxRow>(query, ...bindings)
+      .toArray()
+      .map((row) => ({
+        ...(JSON.parse(row.body) as QueuedTrigger | QueuedReport),
+        attempts: row.attempts,
+        tries: row.tries,
+        problem: row.problem,
+      }));
+  }
+
+  #effects(query: string, ...bindings: (string | number)[]): EffectRow[] {
+    return this.#sql
+      .exec<EffectSql>(query, ...bindings)
+      .toArray()
+      .map((row) => ({
+        id: row.id,
+        decisionId: row.decision_id,
+        chain: row.chain,
+        order: row.ord,
+        effect: JSON.parse(row.effect) as RouterEffect,
+        state: row.state,
+        attempts: row.attempts,
+        dueMs: row.due_ms,
+        result: JSON.parse(row.result) as EffectResult,
+      }));
+  }
+
+  #tasks(query: string, ...bindings: string[]): KnownTask[] {
+    return this.#sql
+      .exec<{ body: string }>(query, ...bindings)
+      .toArray()
+      .map((row) => JSON.parse(row.body) as KnownTask);
+  }
+}
+
+const bodyOf = (item: InboxItem): string => JSON.stringify(item);

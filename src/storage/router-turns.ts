@@ -1,0 +1,331 @@
+// The router's turns: a detached loop under a heartbeat and a lease. An answer counts only while its epoch does.
+import { retryAtMs } from "../core/alarms.ts";
+import { afterModelAnswer, type InboxItem, pickTurn, planModelFault, threadsToTell } from "../core/router.ts";
+import { decideStep, type ItemProgress, type StepOutcome } from "../core/router-decide.ts";
+import { capObserved, maxSegmentChars, observedLine, refuseRecall, renderTurn, summaryLines } from "../core/router-items.ts";
+import { tellWaiting } from "../core/router-plan.ts";
+import { routerPrompt } from "../core/router-prompt.ts";
+import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../core/router-turn.ts";
+import { type Env, readConfig } from "../env.ts";
+import { faultPoint } from "../fault-point.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Model, ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { Lane } from "../protocol/principal.ts";
+import { routerTools } from "../protocol/router-tools.ts";
+import { recallObject } from "./recall.ts";
+import type { RouterEffects } from "./router-effects.ts";
+import type { RouterLedger } from "./router-ledger.ts";
+import { withTimeout } from "./timeout.ts";
+
+const maxDispatchWaitMs = 3_000;
+const observeTimeoutMs = 2_000;
+const maxObservedThreads = 20;
+const maxOutputTokens = 4_000;
+const leaseSlackMs = 30_000;
+
+type Turn = {
+  epoch: number;
+  turn: number;
+  lane: Lane;
+  segment: number;
+  /** The transcript of this segment is empty. */
+  fresh: boolean;
+  items: Map<string, InboxItem>;
+  observed: Map<string, number>;
+};
+type Picked = { lane: Lane; items: InboxItem[] };
+type Step = Turn & {
+  step: number;
+  outcome: StepOutcome;
+  reply: ModelReply;
+  kept: ModelMessage[];
+  startedMs: number;
+  last: boolean;
+  open: string[];
+};
+
+export class RouterTurns {
+  readonly #storage: DurableObjectStorage;
+  readonly #env: Env;
+  readonly #ledger: RouterLedger;
+  readonly #effects: RouterEffects;
+  readonly #model: Model;
+  /** The epoch of the loop that lives in this process; a lease of any other process is void, since an object has only one. */
+  #alive: number | null = null;
+
+  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, effects: RouterEffects, model: Model) {
+    this.#storage = storage;
+    this.#env = env;
+    this.#ledger = ledger;
+    this.#effects = effects;
+    this.#model = model;
+  }
+
+  get busy(): boolean {
+    return this.#alive !== null;
+  }
+
+  /** Starts the loop, unless one lives that holds its lease. */
+  kick(): void {
+    const { store, alarms } = this.#ledger;
+    const nowMs = Date.now();
+    if (this.#alive !== null && nowMs < store.meta().leaseUntilMs) return;
+    if (store.queuedCount() === 0) return;
+    const epoch = store.meta().epoch + 1;
+    this.#storage.transactionSync(() => {
+      store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
+      alarms.set("turn", "turn", nowMs + limits.heartbeatMs);
+    });
+    this.#alive = epoch;
+    void this.#loop(epoch);
+  }
+
+  /** The `turn` deadline: the heartbeat of a living loop, the start of a new one. */
+  wake(nowMs: number): number | undefined {
+    this.kick();
+    return this.#alive === null ? undefined : nowMs + limits.heartbeatMs;
+  }
+
+  #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
+
+  async #loop(epoch: number): Promise<void> {
+    let crashed = false;
+    try {
+      while (this.#mine(epoch)) {
+        this.#renewLease(epoch, limits.leaseMs);
+        await this.#effects.dispatched(maxDispatchWaitMs);
+        const next = this.#pick();
+        if (next === null) break;
+        const observed = next.lane === "team" ? await this.#observe() : [];
+        // What came meanwhile belongs to this turn as well.
+        const picked = this.#pick();
+        if (picked === null || !this.#mine(epoch)) break;
+        await this.#turn(epoch, picked, observed);
+      }
+    } catch (error) {
+      crashed = true;
+      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
+    }
+    if (this.#alive === epoch) this.#rest(crashed);
+  }
+
+  #pick(): Picked | null {
+    const { store } = this.#ledger;
+    return pickTurn(store.queued(), this.#effects.held(), store.meta(), Date.now());
+  }
+
+  /** The loop ends: what is left waits for its time, or for the effect that holds it back. */
+  #rest(crashed: boolean): void {
+    const { store, alarms } = this.#ledger;
+    const nowMs = Date.now();
+    this.#alive = null;
+    this.#tellWaiting();
+    if (store.queuedCount() === 0) alarms.clear("turn");
+    else alarms.set("turn", "turn", Math.max(store.meta().retryAtMs, crashed ? retryAtMs(nowMs, 3) : nowMs + 1_000));
+  }
+
+  #renewLease(epoch: number, ms: number): void {
+    const { store } = this.#ledger;
+    if (this.#mine(epoch)) store.setMeta({ ...store.meta(), leaseUntilMs: Date.now() + ms });
+  }
+
+  /** One line a thread that moved by itself; a thread that does not answer is asked again in the next turn. */
+  async #observe(): Promise<{ threadId: string; headSeq: number; line: string }[]> {
+    const unseen = this.#ledger.store.unseen(maxObservedThreads);
+    const answers = await Promise.allSettled(
+      unseen.map(async ({ threadId, seenSeq }) => {
+        const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seenSeq, limit: 50 });
+        const { info, rows } = await withTimeout(read, observeTimeoutMs, threadId);
+        return { threadId, headSeq: rows.at(-1)?.seq ?? info.headSeq, line: observedLine(info, rows) };
+      }),
+    );
+    return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+  }
+
+  async #turn(epoch: number, picked: Picked, observed: { threadId: string; headSeq: number; line: string }[]): Promise<void> {
+    const { store, log } = this.#ledger;
+    const meta = store.meta();
+    const { lane } = picked;
+    const items = new Map(picked.items.map((item) => [item.id, item]));
+    let segment = meta.segments[lane];
+    let history = store.transcript(lane, segment);
+    if (history.chars > maxSegmentChars) {
+      segment += 1;
+      history = { messages: [], chars: 0 };
+    }
+    const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, 200, ["router.decision"]);
+    const turn: Turn = {
+      epoch,
+      turn: meta.turn + 1,
+      lane,
+      segment,
+      fresh: history.messages.length === 0,
+      items,
+      observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
+    };
+    const user: ModelMessage = {
+      role: "user",
+      text: renderTurn({
+        ...turn,
+        items: picked.items,
+        tasks: store.tasks(),
+        machines: store.machines(),
+        observed: capObserved(observed.map((each) => each.line)),
+        summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
+        nowMs: Date.now(),
+      }),
+    };
+    let messages = [...history.messages, user];
+    let kept: ModelMessage[] = [user];
+    let tainted = false;
+    let progress = new Map<string, ItemProgress>();
+    for (let step = 1; ; step++) {
+      const startedMs = Date.now();
+      const reply = await this.#call(turn, step, messages);
+      if (reply === null) return;
+      const reads = await this.#read(turn, reply.calls);
+      const before = tainted;
+      const open = [...items.keys()].filter((id) => !progress.has(id));
+      tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
+      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, tainted, before });
+      progress = outcome.progress;
+      const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
+      const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
+      const last = isLastStep(step, reads.size, undecided);
+      const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
+      await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
+      if (!committed || last) return;
+      messages = [...messages, ...said.sent];
+      kept = [];
+    }
+  }
+
+  #decide(
+    turn: Turn,
+    step: number,
+    input: { reply: ModelReply; reads: Map<number, ReadAnswer>; progress: Map<string, ItemProgress>; tainted: boolean; before: boolean },
+  ): { outcome: StepOutcome; said: StepMessages } {
+    const { store } = this.#ledger;
+    const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
+    const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
+    const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
+    const view = { ...turn, step, capped: input.tainted, nowMs: Date.now(), agentName: readConfig(this.#env).agentName };
+    const outcome = decideStep({ ...view, progress: input.progress, tasks, machines: store.machines() }, input.reply.calls);
+    const known = new Set(turn.items.keys());
+    const keptId = `kept_${turn.turn}_${step}`;
+    const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
+    return { outcome, said };
+  }
+
+  /** The model's answer; null when it failed (the items stay) or another loop took over. */
+  async #call(turn: Turn, step: number, messages: ModelMessage[]): Promise<ModelReply | null> {
+    const config = readConfig(this.#env);
+    const startedMs = Date.now();
+    if (!this.#mine(turn.epoch)) return null;
+    this.#storage.transactionSync(() => {
+      this.#ledger.log.append({ kind: "router.model", ...this.#about(turn, step), phase: "reserve" }, startedMs);
+      this.#renewLease(turn.epoch, limits.modelCallTimeoutMs + leaseSlackMs);
+    });
+    await faultPoint(config.faultUrl, "router.model.called");
+    try {
+      const system = routerPrompt(config.agentName, turn.lane);
+      return await this.#model.call({ system, messages, tools: routerTools, maxOutputTokens }, { timeoutMs: limits.modelCallTimeoutMs });
+    } catch (error) {
+      this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));
+      return null;
+    }
+  }
+
+  #about = (turn: Turn, step: number) => ({
+    turn: turn.turn,
+    step,
+    lane: turn.lane,
+    model: this.#model.name,
+    items: [...turn.items.keys()],
+  });
+
+  #fault(turn: Turn, step: number, error: unknown, startedMs: number): void {
+    const { store, log } = this.#ledger;
+    const nowMs = Date.now();
+    const message = error instanceof Error ? error.message : String(error);
+    log.append({ kind: "router.model", ...this.#about(turn, step), phase: "failed", ms: nowMs - startedMs, error: message }, nowMs);
+    if (!this.#mine(turn.epoch)) return;
+    const before = store.meta();
+    const settingsProblem = readConfig(this.#env).model.router.problem;
+    const plan = planModelFault(before, error, {
+      lane: turn.lane,
+      items: turn.items.size,
+      freshSegment: turn.fresh,
+      settingsProblem,
+      nowMs,
+      backOffAtMs: retryAtMs(nowMs, before.failures + 1),
+    });
+    store.setMeta(plan.meta);
+    for (const item of turn.items.values()) {
+      if (plan.countTries) store.countTry(item.id);
+      if (plan.blameItem) this.#ledger.undecided(item, message, nowMs);
+    }
+  }
+
+  /** During an outage: people of the team who wait hear so, once each thread. */
+  #tellWaiting(): void {
+    const { store } = this.#ledger;
+    const meta = store.meta();
+    if (meta.notice === null) return;
+    const text = meta.notice;
+    const waiting = threadsToTell(store.queued(), meta.told);
+    if (waiting.length === 0) return;
+    this.#storage.transactionSync(() => {
+      for (const item of waiting) this.#ledger.commit(tellWaiting(item, text, meta.turn), Date.now());
+      store.setMeta({ ...meta, told: [...meta.told, ...waiting.map((item) => item.threadId)].slice(-500) });
+    });
+    this.#effects.kick();
+  }
+
+  /** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
+  async #read(turn: Turn, calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
+    const items = [...turn.items.values()];
+    const answers = await Promise.all(
+      readsOf(calls).map(async ({ index, id, page }): Promise<[number, ReadAnswer]> => {
+        const refused = refuseRecall(turn.lane, id, items);
+        return [index, refused === null ? await recallObject(this.#env, { id, page }) : { text: refused, tainting: false }];
+      }),
+    );
+    return new Map(answers);
+  }
+
+  /** All of a step, or nothing: void when another loop took over, or when a thread of the turn got its worker meanwhile. */
+  #commit(step: Step): boolean {
+    const { store, log } = this.#ledger;
+    const nowMs = Date.now();
+    const committed = this.#storage.transactionSync(() => {
+      if (!this.#mine(step.epoch)) return false;
+      const about = this.#about(step, step.step);
+      if (step.open.some((id) => store.inboxState(id) !== "queued")) {
+        log.append(
+          { kind: "router.model", ...about, phase: "failed", ms: nowMs - step.startedMs, error: "void: a worker has these rows" },
+          nowMs,
+        );
+        return false;
+      }
+      log.append({ kind: "router.model", ...about, phase: "settle", ms: nowMs - step.startedMs, usage: step.reply.usage }, nowMs);
+      store.appendTranscript(step.lane, step.segment, step.turn, step.kept);
+      for (const decision of step.outcome.decisions) this.#ledger.commit(decision, nowMs);
+      for (const { tool, settles, reason } of step.outcome.refused)
+        log.append({ kind: "router.refused", turn: step.turn, tool, settles, reason }, nowMs);
+      for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
+      const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
+      const meta = afterModelAnswer(store.meta(), stillFailing);
+      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment } });
+      if (step.last)
+        for (const item of store.queuedOf([...step.items.keys()]).values())
+          this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);
+      return true;
+    });
+    this.#effects.kick();
+    return committed;
+  }
+}
+
+const taskNamed = (input: unknown): string =>
+  typeof input === "object" && input !== null && "task" in input && typeof input.task === "string" ? input.task : "";
