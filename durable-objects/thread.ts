@@ -1,4 +1,235 @@
+// One thread: its ordered log, who follows it, what was said in it, and for a root the sockets of its widget page.
 import { DurableObject } from "cloudflare:workers";
-import type { Env } from "../src/env.ts";
+import { carrierOf, channelOf } from "../src/channels/registry.ts";
+import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
+import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
+import { judge } from "../src/core/gate.ts";
+import { fitManner } from "../src/core/manners.ts";
+import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { type Env, readConfig } from "../src/env.ts";
+import { faultPoint } from "../src/fault-point.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
+import type { TaskCard } from "../src/protocol/task.ts";
+import type { ThreadRow } from "../src/protocol/thread.ts";
+import { widgetClose } from "../src/protocol/widget-frames.ts";
+import { putArtifact } from "../src/storage/artifacts.ts";
+import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
+import { ThreadRoom } from "../src/storage/thread-room.ts";
+import { ThreadStore } from "../src/storage/thread-store.ts";
+import { withTimeout } from "../src/storage/timeout.ts";
 
-export class Thread extends DurableObject<Env> {}
+type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
+
+export class Thread extends DurableObject<Env> implements ThreadRpc {
+  readonly #config = readConfig(this.env);
+  readonly #sockets = new WidgetSockets(this.ctx);
+  /** Null until something is kept: what the gate ignores makes no tables. */
+  #opened: ThreadRoom | null = null;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    if (ThreadStore.exists(ctx.storage.sql)) this.#open();
+    this.#sockets.closeStranded();
+  }
+
+  get #id(): string {
+    const { name } = this.ctx.id;
+    if (name === undefined) throw new Fault("bad_input", "A thread is reached by its thr_ id.");
+    return name;
+  }
+
+  #open(): ThreadRoom {
+    this.#opened ??= new ThreadRoom(this.ctx.storage, this.env, this.#id, {
+      carrier: ({ source, place, threadKey }) => carrierOf(source, { place, threadKey }, this.#config),
+      broadcast: (frame) => this.#sockets.broadcast(frame),
+    });
+    return this.#opened;
+  }
+
+  #known(): ThreadRoom {
+    if (!this.#opened?.store.about()) throw new Fault("not_found", `There is no thread ${this.#id}.`);
+    return this.#opened;
+  }
+
+  async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
+    if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
+    const known = this.#opened?.store;
+    const echoOf = trigger.facts?.echoOf;
+    const plan = planAppend({
+      trigger,
+      verdict,
+      subscriptions: known?.subscriptions() ?? [],
+      knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
+      echoState: echoOf === undefined ? null : (known?.outbound.entry(echoOf)?.state ?? null),
+    });
+    const triggerId = trigger.id;
+    switch (plan.do) {
+      case "ignore":
+        return { outcome: "ignored", triggerId, rule: plan.rule };
+      case "confirm":
+        if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
+        return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
+      case "duplicate":
+        known?.log.append({ kind: "thread.duplicate", triggerId }, Date.now());
+        this.#opened?.kick();
+        return { outcome: "duplicate", triggerId, seq: plan.seq };
+      case "accept": {
+        const room = this.#open();
+        const seq = accept(room, plan.event);
+        this.#show(room, seq);
+        await faultPoint(this.#config.faultUrl, "thread.committed");
+        room.kick();
+        return { outcome: "accepted", triggerId, seq };
+      }
+    }
+  }
+
+  async subscribe(input: Input<"subscribe">): ReturnType<ThreadRpc["subscribe"]> {
+    const room = this.#known();
+    const { fromSeq, cutSeq, tainted } = subscribe(room, this.#id, input);
+    room.kick();
+    return { fromSeq, cutSeq, tainted };
+  }
+
+  async unsubscribe(input: Input<"unsubscribe">): Promise<{ atSeq: number }> {
+    return { atSeq: unsubscribe(this.#known(), input) };
+  }
+
+  async openTopic(input: Input<"openTopic">): Promise<{ fromSeq: number; cutSeq: number }> {
+    if (topicThreadIdOf(input.taskId, input.trigger.place) !== this.#id)
+      throw new Fault("bad_input", `${this.#id} is not the topic of ${input.taskId}.`);
+    const room = this.#open();
+    const range = openTopic(room, this.#id, input);
+    room.kick();
+    return range;
+  }
+
+  async attachTopic(input: Input<"attachTopic">): Promise<{ seq: number }> {
+    const room = this.#known();
+    const { seq, news } = attachTopic(room, input);
+    if (news) this.#show(room, seq);
+    return { seq };
+  }
+
+  async post(intent: Input<"post">): Promise<{ seq: number }> {
+    const room = this.#known();
+    const { seq, news } = post(room, this.#id, intent, (text, source) => {
+      const channel = channelOf(source);
+      if (!channel) throw new Fault("bad_input", `Nothing can be said in ${source}: it has no channel.`);
+      return fitManner(text, channel.manner);
+    });
+    if (news) this.#show(room, seq);
+    room.kick();
+    return { seq };
+  }
+
+  async card(card: TaskCard): Promise<void> {
+    const room = this.#known();
+    if (room.commit(() => room.store.saveCard(card))) room.kick();
+  }
+
+  async mirror({ topicThreadId, frames }: Input<"mirror">): Promise<{ taken: boolean }> {
+    const page = this.#opened?.store.page;
+    if (!page?.topic(topicThreadId)) return { taken: false };
+    for (const frame of frames) if (frame.t !== "row" || page.takeMirrored(topicThreadId, frame.seq)) this.#sockets.broadcast(frame);
+    return { taken: true };
+  }
+
+  async read({ afterSeq, limit }: Input<"read">): ReturnType<ThreadRpc["read"]> {
+    const store = this.#opened?.store;
+    const about = store?.about();
+    if (!store || !about) {
+      const info = { threadId: this.#id, source: "", place: "", threadKey: "", title: "", headSeq: 0, subscribers: [] };
+      return { info, rows: [], cards: [] };
+    }
+    return { info: store.info(about), rows: store.rowsAfter(afterSeq, limit), cards: store.cards() };
+  }
+
+  async row({ triggerId }: Input<"row">): Promise<ThreadRow | null> {
+    const logged = this.#opened?.store.log.byKey(triggerId);
+    return (logged && this.#opened?.store.row(logged)) ?? null;
+  }
+
+  async revoke({ principalId }: Input<"revoke">): Promise<{ closed: number }> {
+    this.#open().store.page.revoke(principalId);
+    return { closed: this.#sockets.closeOf(principalId) };
+  }
+
+  async events({ afterSeq, limit, about }: Input<"events">): ReturnType<ThreadRpc["events"]> {
+    return this.#opened?.store.log.after(afterSeq, limit, [], about) ?? [];
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#opened?.run();
+  }
+
+  async poke(): Promise<void> {
+    this.#opened?.kick();
+    await this.#opened?.run();
+  }
+
+  /** The upgrade of a widget's page; the Worker has verified the ticket and says whose it is. */
+  override async fetch(request: Request): Promise<Response> {
+    const grant = readSocketGrant(request);
+    if (!grant) return new Response("not found", { status: 404 });
+    const { page } = this.#open().store;
+    if (page.isRevoked(grant.principal.id)) return refuseUpgrade(widgetClose.revoked, "Your access was revoked.");
+    if (!page.useTicket(grant.ticketId, grant.expiresMs, Date.now()))
+      return refuseUpgrade(widgetClose.unauthorised, "This ticket was used before; get a new one.");
+    return this.#sockets.accept(grant.principal);
+  }
+
+  override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    const received = this.#sockets.receive(ws, message);
+    if (!received) return;
+    const { principal, frame } = received;
+    const room = this.#open();
+    const ports = this.#ports(room);
+    if (frame.t === "hello") {
+      room.stayAwake();
+      // Detached: reading the topics must not make this handler wait for other objects.
+      void this.#sockets.catchUp(ws, (send) => sendMissed(ports, principal, frame.resume, send));
+    } else await this.#sockets.inOrder(ws, async () => this.#sockets.send(ws, await answerFrame(ports, principal, frame, Date.now())));
+  }
+
+  override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
+    this.#sockets.closed(ws, code);
+  }
+
+  #show(room: ThreadRoom, seq: number): void {
+    const owner = rootOwnerOf(room.store.about()?.threadKey ?? "");
+    const logged = owner === null ? null : room.store.log.at(seq);
+    const row = logged && room.store.row(logged);
+    const shown = row && owner !== null ? toWidgetRow(row, owner) : null;
+    if (shown) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+  }
+
+  #ports(room: ThreadRoom): PagePorts {
+    const { store } = room;
+    const { model, agentName } = this.#config;
+    return {
+      rootThreadId: this.#id,
+      agentName,
+      modelProblem: model.router.problem ?? model.worker.problem,
+      topic: (threadId) => store.page.topic(threadId),
+      topics: (limit) => store.page.topics(limit),
+      newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
+      read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
+      keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
+      append: async (trigger) => {
+        const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
+        return "seq" in result ? result.seq : null;
+      },
+      press: (id, by, frame) => room.press({ id, by, frame }),
+    };
+  }
+
+  /** This thread or a topic under it; only work of the sockets waits for another object, with a limit. */
+  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append">) => Promise<T>): Promise<T> {
+    return withTimeout(call(threadId === this.#id ? this : this.env.THREAD.getByName(threadId)), callTimeoutMs, threadId);
+  }
+}

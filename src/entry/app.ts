@@ -6,6 +6,7 @@ import { migrated } from "../storage/migrations.ts";
 import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
+import { widgetDoor } from "./widget.ts";
 
 export type AppEnv = { Bindings: Env };
 
@@ -34,3 +35,4 @@ app.use("/api/*", async (c, next) => {
 app.route("/", healthDoor);
 app.route("/", hooksDoor);
 app.route("/", daemonDoor);
+app.route("/", widgetDoor);

@@ -1,0 +1,22 @@
+// Every channel, by the source that its triggers name. A new channel is one file and one line here.
+import type { Config } from "../env.ts";
+import type { OutboundIntent } from "../protocol/thread.ts";
+import type { Channel } from "./channel.ts";
+import { github } from "./github/index.ts";
+import { web } from "./web.ts";
+
+const channels: readonly Channel[] = [web, github];
+
+/** The channel of a source; null when nothing can be said there. */
+export const channelOf = (source: string): Channel | null => channels.find((channel) => channel.source === source) ?? null;
+
+/** A channel bound to one thread, as its outbound ledger needs it. */
+export function carrierOf(source: string, where: { place: string; threadKey: string }, config: Config) {
+  const channel = channelOf(source);
+  if (!channel) return null;
+  return {
+    manner: channel.manner,
+    send: (outbound: OutboundIntent) => channel.send({ outbound, ...where }, config),
+    find: (outbound: OutboundIntent) => channel.find({ outbound, ...where }, config),
+  };
+}

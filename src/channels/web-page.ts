@@ -1,0 +1,99 @@
+// What a root Thread does for the pages on its sockets: brings one up to date, takes its messages, passes its buttons on.
+
+import { toWidgetRow } from "../core/thread.ts";
+import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { TaskCard } from "../protocol/task.ts";
+import type { ThreadRow } from "../protocol/thread.ts";
+import type { Trigger } from "../protocol/trigger.ts";
+import type { WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
+import { fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
+
+export type ActFrame = Extract<WidgetClientFrame, { t: "act" }>;
+
+/** What a page needs of its root, and of the topics under it. */
+export type PagePorts = {
+  rootThreadId: ThreadId;
+  agentName: string;
+  /** Why the model cannot work, for people; null when it can. */
+  modelProblem: string | null;
+  topic: (threadId: ThreadId) => { taskId: TaskId; title: string } | null;
+  /** The newest topics, oldest first. */
+  topics: (limit: number) => ThreadId[];
+  newest: (limit: number) => ThreadRow[];
+  read: (threadId: ThreadId, afterSeq: number, limit: number) => Promise<{ rows: ThreadRow[]; cards: TaskCard[] }>;
+  /** Keeps a text that a trigger cannot carry whole; returns its artifact. */
+  keepWhole: (text: string) => Promise<string>;
+  /** Has the trigger judged and appended; resolves once it is durable, with its row when it made one. */
+  append: (trigger: Trigger) => Promise<number | null>;
+  /** Makes a button durable. */
+  press: (id: string, by: Principal, frame: ActFrame) => void;
+};
+
+/** A fresh page gets the last rows of its root; one that resumes gets all that it missed. */
+const freshRows = 200;
+const shownTopics = 30;
+
+/** Takes a message or a button; the answer goes out only after the durable write. */
+export async function answerFrame(
+  ports: PagePorts,
+  principal: Principal,
+  frame: SendFrame | ActFrame,
+  nowMs: number,
+): Promise<WidgetServerFrame> {
+  const { clientMsgId, threadId } = frame;
+  const topic = ports.topic(threadId);
+  if (frame.t === "act") {
+    if (topic?.taskId !== frame.taskId)
+      return { t: "refused", clientMsgId, message: "This task is not on your page any more. Reload it to see what is." };
+    ports.press(`${principal.id}:${clientMsgId}`, principal, frame);
+    return { t: "ack", clientMsgId, threadId };
+  }
+  const target: Target | null =
+    threadId === ports.rootThreadId ? rootTarget(principal) : topic && { threadId, topicOf: topic.taskId, title: topic.title };
+  if (!target) return { t: "refused", clientMsgId, message: "This conversation is not on your page any more. Reload it to see what is." };
+  const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text) : null;
+  const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
+  return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+}
+
+/** Sends a page what it lacks: `resume` says up to which row it has each thread. */
+export async function sendMissed(
+  ports: PagePorts,
+  principal: Principal,
+  resume: Readonly<Record<string, number>>,
+  send: (frame: WidgetServerFrame) => void,
+): Promise<void> {
+  const { rootThreadId, agentName, modelProblem } = ports;
+  const model = { ready: modelProblem === null, ...(modelProblem === null ? {} : { note: modelProblem }) };
+  send({ t: "welcome", you: { role: principal.role, name: principal.name }, rootThreadId, agentName, model });
+  const show = (threadId: ThreadId, rows: readonly ThreadRow[]): void => {
+    for (const row of rows) {
+      const shown = toWidgetRow(row, principal.id);
+      if (shown) send({ t: "row", threadId, seq: row.seq, row: shown });
+    }
+  };
+  const showAll = async (threadId: ThreadId, from: number): Promise<void> => {
+    for (let afterSeq = from; ; ) {
+      const { rows, cards } = await ports.read(threadId, afterSeq, freshRows);
+      show(threadId, rows);
+      const last = rows.at(-1);
+      if (last && rows.length === freshRows) {
+        afterSeq = last.seq;
+        continue;
+      }
+      for (const card of cards) send({ t: "card", threadId, card });
+      return;
+    }
+  };
+  const rootSeq = seqOf(resume, rootThreadId);
+  if (rootSeq === null) show(rootThreadId, ports.newest(freshRows));
+  else await showAll(rootThreadId, rootSeq);
+  for (const topicId of ports.topics(shownTopics)) await showAll(topicId, seqOf(resume, topicId) ?? 0);
+}
+
+/** The page's own word for how far it has a thread; what is no sequence number counts as nothing. */
+function seqOf(resume: Readonly<Record<string, number>>, threadId: ThreadId): number | null {
+  const seq = Object.hasOwn(resume, threadId) ? resume[threadId] : undefined;
+  return seq !== undefined && Number.isSafeInteger(seq) && seq >= 0 ? seq : null;
+}

@@ -1,0 +1,189 @@
+// The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
+// it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import {
+  type WidgetClientFrame,
+  type WidgetServerFrame,
+  widgetClientFrame,
+  widgetClose,
+  widgetProtocol,
+} from "../protocol/widget-frames.ts";
+
+/** Survives hibernation with the socket; small by design. */
+type Attachment = { principal: Principal; phase: "new" | "catching_up" | "live" };
+
+/** A close reason may have 123 bytes. */
+const maxReasonBytes = 123;
+
+export class WidgetSockets {
+  readonly #ctx: DurableObjectState;
+  readonly #held = new Map<WebSocket, WidgetServerFrame[]>();
+  readonly #inbound = new WeakMap<WebSocket, Promise<void>>();
+
+  constructor(ctx: DurableObjectState) {
+    this.#ctx = ctx;
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+  }
+
+  /** Accepts the upgrade of a verified principal. */
+  accept(principal: Principal): Response {
+    const { 0: page, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [tagOf(principal.id)]);
+    this.#attach(server, { principal, phase: "new" });
+    return upgraded(page);
+  }
+
+  /** The principal and frame of a message; null when it broke the protocol and the socket was closed, naming the field. */
+  receive(ws: WebSocket, message: string | ArrayBuffer): { principal: Principal; frame: WidgetClientFrame } | null {
+    const { principal, phase } = this.#attachment(ws);
+    const parsed = parseFrame(message);
+    if ("problem" in parsed) return this.#protocolError(ws, parsed.problem);
+    if (phase === "new" && parsed.frame.t !== "hello") return this.#protocolError(ws, "t: the first frame must be hello");
+    if (phase !== "new" && parsed.frame.t === "hello") return this.#protocolError(ws, "t: hello was said already");
+    return { principal, frame: parsed.frame };
+  }
+
+  send(ws: WebSocket, frame: WidgetServerFrame): void {
+    // A socket that closed meanwhile throws; its page resumes by its cursor.
+    if (ws.readyState === WebSocket.OPEN) ws.send(JSON.stringify(frame));
+  }
+
+  /** A frame for every page of this root. */
+  broadcast(frame: WidgetServerFrame): void {
+    for (const ws of this.#ctx.getWebSockets()) {
+      const { phase } = this.#attachment(ws);
+      if (phase === "live") this.send(ws, frame);
+      else if (phase === "catching_up") this.#held.get(ws)?.push(frame);
+    }
+  }
+
+  /**
+   * Brings a page up to date: `missed` sends what it lacks and returns the last sequence number that it sent of each
+   * thread; then come the frames that were held, each row once.
+   */
+  async catchUp(ws: WebSocket, missed: (send: (frame: WidgetServerFrame) => void) => Promise<void>): Promise<void> {
+    this.#attach(ws, { ...this.#attachment(ws), phase: "catching_up" });
+    const held: WidgetServerFrame[] = [];
+    this.#held.set(ws, held);
+    const reached = new Map<string, number>();
+    const once = (frame: WidgetServerFrame): void => {
+      if (frame.t === "row") {
+        if (frame.seq <= (reached.get(frame.threadId) ?? 0)) return;
+        reached.set(frame.threadId, frame.seq);
+      }
+      this.send(ws, frame);
+    };
+    try {
+      await missed(once);
+      for (const frame of held) once(frame);
+      this.#attach(ws, { ...this.#attachment(ws), phase: "live" });
+      this.send(ws, { t: "caught_up" });
+    } catch (error) {
+      console.error(JSON.stringify({ at: "widget.catch-up", error: String(error) }));
+      ws.close(1011, "could not read the conversation; connect again");
+    } finally {
+      this.#held.delete(ws);
+    }
+  }
+
+  /** Takes the frames of one page in their order. What fails is not acknowledged: the page keeps it, and sends it again. */
+  async inOrder(ws: WebSocket, work: () => Promise<void>): Promise<void> {
+    const mine = (this.#inbound.get(ws) ?? Promise.resolve()).then(work).catch((error: unknown) => {
+      console.error(JSON.stringify({ at: "widget.frame", error: String(error) }));
+      ws.close(1011, "not stored; connect again");
+    });
+    this.#inbound.set(ws, mine);
+    await mine;
+  }
+
+  /** Answers the peer's close, or it would see 1006. */
+  closed(ws: WebSocket, code: number): void {
+    this.#held.delete(ws);
+    // 1005, 1006 and 1015 only describe a close; they cannot be sent.
+    ws.close(code === 1005 || code === 1006 || code === 1015 ? 1000 : code);
+  }
+
+  /** Sockets whose catch-up died with an earlier instance: their pages connect again and resume. */
+  closeStranded(): void {
+    for (const ws of this.#ctx.getWebSockets())
+      if (this.#attachment(ws).phase === "catching_up" && !this.#held.has(ws)) ws.close(1012, "connect again");
+  }
+
+  /** Closes the sockets of a principal who was revoked. */
+  closeOf(principalId: string): number {
+    const sockets = this.#ctx.getWebSockets(tagOf(principalId));
+    for (const ws of sockets) ws.close(widgetClose.revoked, "Your access was revoked. Ask the team for a new invite.");
+    return sockets.length;
+  }
+
+  #protocolError(ws: WebSocket, problem: string): null {
+    ws.close(widgetClose.protocolError, closeReason(`protocol error: ${problem}`));
+    return null;
+  }
+
+  #attachment(ws: WebSocket): Attachment {
+    return ws.deserializeAttachment() as Attachment;
+  }
+
+  #attach(ws: WebSocket, attachment: Attachment): void {
+    ws.serializeAttachment(attachment satisfies Attachment);
+  }
+}
+
+/** A verified ticket, as the Worker hands it to a root: in headers of a request of its own, never the client's. */
+export type SocketGrant = { principal: Principal; ticketId: string; expiresMs: number };
+const grantHeader = "x-switchyard-grant";
+
+export const socketRequest = (grant: SocketGrant): Request =>
+  new Request("https://thread/socket", {
+    headers: { Upgrade: "websocket", [grantHeader]: encodeURIComponent(JSON.stringify(grant)) },
+  });
+
+export function readSocketGrant(request: Request): SocketGrant | null {
+  const header = request.headers.get(grantHeader);
+  if (header === null || request.headers.get("Upgrade") !== "websocket") return null;
+  return JSON.parse(decodeURIComponent(header)) as SocketGrant;
+}
+
+/** Tags have at most 256 characters. */
+const tagOf = (principalId: string): string => principalId.slice(0, 256);
+
+const upgraded = (page: WebSocket): Response =>
+  new Response(null, { status: 101, webSocket: page, headers: { "Sec-WebSocket-Protocol": widgetProtocol } });
+
+/** Refuses an upgrade in a way that a page can see: browsers hide the status, so it is accepted and closed with a code. */
+export function refuseUpgrade(code: number, reason: string): Response {
+  const { 0: page, 1: server } = new WebSocketPair();
+  server.accept();
+  server.close(code, closeReason(reason));
+  return upgraded(page);
+}
+
+/** Cut to what a close frame may carry, at a whole character. */
+export function closeReason(reason: string): string {
+  const encoder = new TextEncoder();
+  if (encoder.encode(reason).length <= maxReasonBytes) return reason;
+  const room = new Uint8Array(maxReasonBytes - 3);
+  const { read } = encoder.encodeInto(reason, room);
+  return `${reason.slice(0, read)}…`;
+}
+
+/** A frame as the protocol defines it, or the field that breaks it. */
+export function parseFrame(message: string | ArrayBuffer): { frame: WidgetClientFrame } | { problem: string } {
+  if (typeof message !== "string") return { problem: "frame: must be text" };
+  // UTF-8 is never shorter than UTF-16 units, so most frames need no count.
+  if (message.length > limits.maxFrameBytes || new TextEncoder().encode(message).length > limits.maxFrameBytes)
+    return { problem: `frame: has more than ${limits.maxFrameBytes} bytes` };
+  let json: unknown;
+  try {
+    json = JSON.parse(message);
+  } catch {
+    return { problem: "frame: is not JSON" };
+  }
+  const parsed = widgetClientFrame.safeParse(json);
+  if (parsed.success) return { frame: parsed.data };
+  const issue = parsed.error.issues[0];
+  const path = issue && issue.path.length > 0 ? issue.path.map(String).join(".") : "frame";
+  return { problem: `${path}: ${issue?.message ?? "is not valid"}` };
+}

@@ -1,0 +1,201 @@
+// What a thread decides: who gets which row, where a flip cuts, and what a widget's page may see. The log is the outbox,
+// each subscriber a cursor in it.
+import type { ThreadEvent } from "../protocol/events.ts";
+import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
+import type { OutboundIntent, OutboundState, ThreadRow } from "../protocol/thread.ts";
+import type { Trigger, Verdict } from "../protocol/trigger.ts";
+import type { WidgetRow } from "../protocol/widget-frames.ts";
+import { taints } from "./authority.ts";
+import { threadIdOf, triggerIdOf } from "./ids.ts";
+
+export const webSource = "web";
+export const widgetPlace = "widget";
+
+/** The root conversation of a person or guest in the widget. */
+export const rootKeyOf = (principalId: string): string => `root:${principalId}`;
+export const rootThreadIdOf = (principalId: string): ThreadId => threadIdOf(webSource, widgetPlace, rootKeyOf(principalId));
+/** A task's own topic under a root. */
+export const topicKeyOf = (taskId: TaskId): string => `topic:${taskId}`;
+export const topicThreadIdOf = (taskId: TaskId, place: string = widgetPlace): ThreadId => threadIdOf(webSource, place, topicKeyOf(taskId));
+
+/** [T1] A flat conversation is never passed through: each of its tasks has a topic of its own. */
+export const isRoot = (threadKey: string): boolean => threadKey.startsWith("root:");
+/** The principal whose root this is, or null. */
+export const rootOwnerOf = (threadKey: string): string | null => (isRoot(threadKey) ? threadKey.slice("root:".length) : null);
+
+/** A cursor in the log. It covers the rows `fromSeq` to `endSeq`; a row up to `cursor` was handed over. */
+export type Subscription = {
+  taskId: TaskId;
+  decisionId: string;
+  fromSeq: number;
+  /** The thread's head at the flip: rows up to it are the worker's, not the router's. */
+  cutSeq: number;
+  cursor: number;
+  endSeq: number | null;
+  tainted: boolean;
+};
+
+export const covers = (subscription: Subscription, seq: number): boolean =>
+  seq >= subscription.fromSeq && (subscription.endSeq === null || seq <= subscription.endSeq);
+
+export const isActive = (subscription: Subscription): boolean => subscription.endSeq === null;
+
+/** Tasks that get rows which are accepted now. */
+export const activeTasks = (subscriptions: readonly Subscription[]): TaskId[] => [
+  ...new Set(subscriptions.filter(isActive).map((subscription) => subscription.taskId)),
+];
+
+/** The other tasks that this row reaches. */
+export const alsoWith = (subscriptions: readonly Subscription[], taskId: TaskId, seq: number): TaskId[] => [
+  ...new Set(subscriptions.filter((other) => other.taskId !== taskId && covers(other, seq)).map((other) => other.taskId)),
+];
+
+export type AppendPlan =
+  | { do: "confirm"; outboundId: string; news: boolean }
+  | { do: "duplicate"; seq: number }
+  | { do: "ignore"; rule: string }
+  | { do: "accept"; event: Extract<ThreadEvent, { kind: "thread.accepted" }> };
+
+/**
+ * [T2] What happens to a trigger: our own message confirms its ledger row; a known trigger changes nothing; without a
+ * subscriber `ignore` leaves no trace; with one, every row is accepted and the router only observes it.
+ */
+export function planAppend(input: {
+  trigger: Trigger;
+  verdict: Verdict;
+  subscriptions: readonly Subscription[];
+  /** The row of this trigger, when it came before. */
+  knownSeq: number | null;
+  /** The ledger's state of the outbound row that the channel recognised in it. */
+  echoState: OutboundState | null;
+}): AppendPlan {
+  const { trigger, verdict } = input;
+  const echoOf = trigger.facts?.echoOf;
+  if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
+  if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
+  const subscribers = activeTasks(input.subscriptions);
+  if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
+  const mode = subscribers.length > 0 ? "observe" : "decide";
+  return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
+}
+
+/** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */
+export function isForRouter(event: ThreadEvent): boolean {
+  if (event.kind !== "thread.accepted" || event.mode !== "decide") return false;
+  return event.verdict.outcome === "candidate" || event.verdict.outcome === "request";
+}
+
+export type FlipInput = {
+  threadKey: string;
+  subscriptions: readonly Subscription[];
+  taskId: TaskId;
+  decisionId: string;
+  /** The row of the trigger that was named; null when this thread has none. */
+  triggerSeq: number | null;
+  /** First row, and bytes of all rows, of the thread. */
+  firstSeq: number;
+  historyBytes: number;
+  /** The first row that the router should get and did not take yet. */
+  waitingSeq: number | null;
+  headSeq: number;
+};
+
+/**
+ * [T4] Where a flip cuts. A small issue or pull request is handed over from its first row, everything else from the settled
+ * trigger; never later than the first row that the router did not take, so that no row falls between the two.
+ * A task that comes back starts after its own end. The same decision, or a task that is subscribed, gets its old answer.
+ */
+export function planFlip(input: FlipInput): { known: Subscription } | { flip: Subscription } | "no_such_row" {
+  const own = input.subscriptions.filter((subscription) => subscription.taskId === input.taskId);
+  const known = own.find((subscription) => subscription.decisionId === input.decisionId) ?? own.find(isActive);
+  if (known) return { known };
+  if (input.triggerSeq === null) return "no_such_row";
+  const whole = /^(issue|pull|pr):/.test(input.threadKey) && input.historyBytes <= limits.maxInlineHistoryBytes;
+  const wanted = Math.min(whole ? input.firstSeq : input.triggerSeq, input.waitingSeq ?? Number.POSITIVE_INFINITY);
+  const fromSeq = Math.max(wanted, ...own.map((subscription) => (subscription.endSeq ?? 0) + 1));
+  return {
+    flip: {
+      taskId: input.taskId,
+      decisionId: input.decisionId,
+      fromSeq,
+      cutSeq: input.headSeq,
+      cursor: fromSeq - 1,
+      endSeq: null,
+      tainted: false,
+    },
+  };
+}
+
+/** [T5] Whether a row brings public text into whatever reads it. */
+export const rowTaints = (row: ThreadRow): boolean => row.kind === "trigger" && taints(row.trigger.principal);
+
+/** The settled trigger as the first row of its topic: the same delivery, in another thread. */
+export function rekeyForTopic(trigger: Trigger, topicThreadId: ThreadId, taskId: TaskId, title: string): Trigger {
+  return {
+    ...trigger,
+    id: triggerIdOf(trigger.source, trigger.deliveryId, topicThreadId),
+    threadId: topicThreadId,
+    threadKey: topicKeyOf(taskId),
+    threadTitle: title,
+  };
+}
+
+/** A log row as viewers and subscribers read it; null for events that are no row of the conversation. */
+export function toRow(
+  logged: { seq: number; atMs: number; event: ThreadEvent },
+  outboundState: (outbound: OutboundIntent) => { state: OutboundState; detail?: string },
+): ThreadRow | null {
+  const { seq, atMs, event } = logged;
+  switch (event.kind) {
+    case "thread.accepted":
+      return { kind: "trigger", seq, atMs, trigger: event.trigger, verdict: event.verdict };
+    case "thread.outbound":
+      return { kind: "outbound", seq, atMs, outbound: event.outbound, ...outboundState(event.outbound) };
+    case "thread.topic":
+      return {
+        kind: "topic",
+        seq,
+        atMs,
+        topicThreadId: event.topicThreadId,
+        taskId: event.taskId,
+        title: event.title,
+        triggerId: event.triggerId,
+      };
+    case "thread.duplicate":
+    case "thread.subscribed":
+    case "thread.unsubscribed":
+    case "thread.sent":
+    case "thread.confirmed":
+    case "thread.unsent":
+    case "thread.accepted_outcome":
+      return null;
+  }
+}
+
+/** Events that are rows of the conversation, and those that subscribers get. */
+export const rowKinds = ["thread.accepted", "thread.outbound", "thread.topic"] as const satisfies readonly ThreadEvent["kind"][];
+export const deliveredKinds = ["thread.accepted", "thread.outbound"] as const satisfies readonly ThreadEvent["kind"][];
+
+/** [T6] A row as the page of `viewerId` may see it: that person's own messages, what was said to them, their topics; nothing else. */
+export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null {
+  switch (row.kind) {
+    case "trigger": {
+      const { principal, deliveryId, source, kind, text } = row.trigger;
+      if (source !== webSource || kind !== "message" || principal.id !== viewerId) return null;
+      return {
+        kind: "message",
+        from: { role: principal.role, name: principal.name, you: true },
+        text,
+        clientMsgId: deliveryId.slice(viewerId.length + 1),
+        atMs: row.atMs,
+      };
+    }
+    case "outbound": {
+      const { kind, text, taskId } = row.outbound;
+      return { kind: "reply", replyKind: kind, text, state: row.state, ...(taskId === undefined ? {} : { taskId }), atMs: row.atMs };
+    }
+    case "topic":
+      return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };
+  }
+}

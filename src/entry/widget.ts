@@ -1,0 +1,157 @@
+// The widget's door: who is at the page, a ticket for one connection, and the upgrade of its socket.
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import * as z from "zod/mini";
+import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
+import { rootThreadIdOf } from "../core/thread.ts";
+import { type Config, readConfig } from "../env.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import { widgetClose, widgetProtocol } from "../protocol/widget-frames.ts";
+import { migrated } from "../storage/migrations.ts";
+import { type Person, personById, redeemInvite } from "../storage/people.ts";
+import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
+import type { AppEnv } from "./app.ts";
+
+/** An invite, an origin: nothing near this. */
+const maxBodyBytes = 8 * 1024;
+const sessionAudience = "widget-session";
+const ticketAudience = "widget-ticket";
+/** The standard close code for a passing state of the server. */
+const tryAgainLater = 1013;
+const withdrawn = "Your access was withdrawn. Ask the team for a new invite.";
+
+type SessionClaims = TokenClaims & { role: string; name: string; origin: string };
+type TicketClaims = SessionClaims & { jti: string };
+
+const sessionRequest = z.object({
+  invite: z.optional(z.nullable(z.string().check(z.maxLength(200)))),
+  origin: z.string().check(z.maxLength(300)),
+});
+
+export const widgetDoor = new Hono<AppEnv>();
+
+widgetDoor.use("/api/widget/*", async (c, next) => {
+  c.header("cache-control", "no-store");
+  await next();
+});
+
+const smallBody = bodyLimit({
+  maxSize: maxBodyBytes,
+  onError: () => {
+    throw new Fault("too_large", `This request is smaller than ${maxBodyBytes / 1024} KiB.`);
+  },
+});
+
+widgetDoor.post("/api/widget/session", smallBody, async (c) => {
+  const config = readConfig(c.env);
+  const secret = sessionSecret(config);
+  requireOwnOrigin(c);
+  const body = sessionRequest.safeParse(
+    await c.req.json<unknown>().catch(() => {
+      throw new Fault("bad_input", "The body must be JSON.");
+    }),
+  );
+  if (!body.success) {
+    const issue = body.error.issues[0];
+    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+  }
+  const { invite, origin } = body.data;
+  requireHost(c, config, origin);
+  const nowMs = Date.now();
+  const person = invite ? await fromD1(c, (db) => redeemInvite(db, invite, nowMs)) : null;
+  const you: Principal = person ? principalOf(person) : { role: "guest", id: guestId(), name: "Guest" };
+  const claims: SessionClaims = { sub: you.id, role: you.role, name: you.name, origin };
+  const session = await signToken(secret, sessionAudience, claims, nowMs + limits.sessionMs, nowMs);
+  return c.json({ session, you: { role: you.role, name: you.name } });
+});
+
+widgetDoor.post("/api/widget/ticket", smallBody, async (c) => {
+  const config = readConfig(c.env);
+  const secret = sessionSecret(config);
+  requireOwnOrigin(c);
+  const token = /^Bearer (\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+  const nowMs = Date.now();
+  const session = token === undefined ? null : await verifyToken<SessionClaims>(secret, sessionAudience, token, nowMs);
+  if (!session) throw new Fault("unauthorised", "This session is not known or too old. Reload the page.");
+  requireHost(c, config, session.origin);
+  const you = await currentPrincipal(c, session);
+  if (!you) throw new Fault("forbidden", withdrawn);
+  const claims: TicketClaims = { sub: you.id, role: you.role, name: you.name, origin: session.origin, jti: crypto.randomUUID() };
+  const ticket = await signToken(secret, ticketAudience, claims, nowMs + limits.ticketMs, nowMs);
+  return c.json({ ticket, rootThreadId: rootThreadIdOf(you.id) });
+});
+
+widgetDoor.get("/api/widget/socket", async (c) => {
+  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
+    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket, as the widget does." }, 426, {
+      upgrade: "websocket",
+    });
+  try {
+    const config = readConfig(c.env);
+    const secret = sessionSecret(config);
+    requireOwnOrigin(c);
+    const [protocol, ticket] = (c.req.header("sec-websocket-protocol") ?? "").split(",").map((part) => part.trim());
+    if (protocol !== widgetProtocol) throw new Fault("bad_input", `The first protocol must be ${widgetProtocol}.`);
+    const claims = ticket ? await verifyToken<TicketClaims>(secret, ticketAudience, ticket, Date.now()) : null;
+    if (!claims) throw new Fault("unauthorised", "This ticket is wrong or too old; get a new one.");
+    requireHost(c, config, claims.origin);
+    const principal = await currentPrincipal(c, claims);
+    if (!principal) return refuseUpgrade(widgetClose.revoked, withdrawn);
+    const rootThreadId = rootThreadIdOf(principal.id);
+    if (c.req.query("thread") !== rootThreadId) throw new Fault("unauthorised", "This ticket is for another conversation.");
+    // A request of our own: nothing of the client's reaches the object but the socket.
+    const grant = { principal, ticketId: claims.jti, expiresMs: claims.expiresMs };
+    const answer = await c.env.THREAD.getByName(rootThreadId).fetch(socketRequest(grant));
+    return new Response(null, { status: 101, webSocket: answer.webSocket, headers: { "Sec-WebSocket-Protocol": widgetProtocol } });
+  } catch (error) {
+    const fault = asFault(error);
+    if (!fault) console.error(JSON.stringify({ at: "widget.socket", error: String(error) }));
+    // A browser hides the status of a refused upgrade: the code says whether waiting helps, or a new ticket.
+    const code = fault === null || fault.retry === "later" ? tryAgainLater : widgetClose.unauthorised;
+    return refuseUpgrade(code, fault?.message ?? "Something went wrong on our side; try again in a minute.");
+  }
+});
+
+type Door = Context<AppEnv>;
+
+/** The frame lives on our own origin; a call that says another one, or none, does not come from it. */
+function requireOwnOrigin(c: Door): void {
+  const own = new URL(c.req.url).origin;
+  if (c.req.header("origin") !== own) throw new Fault("forbidden", `Only the widget's own page at ${own} may call this address.`);
+}
+
+/** Which pages may frame the widget is configuration; a session is bound to the page that it was made for. */
+function requireHost(c: Door, config: Config, origin: string): void {
+  const allowed = [new URL(c.req.url).origin, ...config.widgetOrigins];
+  if (allowed.includes("*") || allowed.includes(origin)) return;
+  throw new Fault("forbidden", `Pages at ${origin} may not show this widget. The owner allows them in WIDGET_ORIGINS.`);
+}
+
+/** Who the token's bearer is today, null when access was withdrawn. Read again each time; when it cannot be read nobody passes. */
+async function currentPrincipal(c: Door, claims: SessionClaims): Promise<Principal | null> {
+  if (claims.role === "guest") return { role: "guest", id: claims.sub, name: claims.name };
+  const person = await fromD1(c, (db) => personById(db, claims.sub));
+  if (!person) throw new Fault("unauthorised", "This session's person is gone. Ask the team for a new invite.");
+  return person.revokedMs === null ? principalOf(person) : null;
+}
+
+const principalOf = ({ id, name, role }: Person): Principal => ({ role, id, name });
+
+async function fromD1<T>(c: Door, work: (db: D1Database) => Promise<T>): Promise<T> {
+  try {
+    await migrated(c.env.DB);
+    return await work(c.env.DB);
+  } catch (error) {
+    if (asFault(error)) throw error;
+    console.error(JSON.stringify({ at: "widget.d1", error: String(error) }));
+    throw new Fault("unavailable", "The list of people cannot be read right now. Try again in a minute.", { cause: error });
+  }
+}
+
+/** A new guest: nobody knows who, always the same while the session lives. */
+function guestId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `gst_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

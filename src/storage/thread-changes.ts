@@ -1,0 +1,119 @@
+// The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
+import { ownerOf } from "../core/ids.ts";
+import { isRoot, planFlip, rekeyForTopic, rowTaints, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
+import type { ThreadEvent } from "../protocol/events.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import type { ThreadRpc } from "../protocol/rpc.ts";
+import type { OutboundIntent } from "../protocol/thread.ts";
+import { topicLogKey } from "./thread-page.ts";
+import type { ThreadRoom } from "./thread-room.ts";
+
+type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
+type Accepted = Extract<ThreadEvent, { kind: "thread.accepted" }>;
+
+/** A new row of the outside world. Returns its sequence number. */
+export function accept(room: ThreadRoom, event: Accepted): number {
+  const { place, source, threadId, threadKey, threadTitle: title, threadUrl } = event.trigger;
+  return room.commit((nowMs) => {
+    const { url: oldUrl, ...about } = room.store.about() ?? { threadId, source, place, threadKey };
+    const url = threadUrl ?? oldUrl;
+    room.store.setAbout({ ...about, title, ...(url === undefined ? {} : { url }) });
+    return room.store.log.append(event, nowMs, event.trigger.id);
+  });
+}
+
+/** Passes the thread through to a task from here on. */
+export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"subscribe">): Subscription {
+  const { store } = room;
+  const { taskId, decisionId, triggerId } = input;
+  const threadKey = store.about()?.threadKey ?? "";
+  if (isRoot(threadKey)) throw new Fault("conflict", `${threadId} is a root conversation: open a topic for the task.`);
+  const { firstSeq, bytes } = store.history();
+  const plan = planFlip({
+    threadKey,
+    subscriptions: store.subscriptions(),
+    taskId,
+    decisionId,
+    triggerSeq: store.log.byKey(triggerId)?.seq ?? null,
+    firstSeq,
+    historyBytes: bytes,
+    waitingSeq: store.routerWaiting(),
+    headSeq: store.log.headSeq(),
+  });
+  if (plan === "no_such_row") throw new Fault("not_found", `${threadId} has no trigger ${triggerId}.`);
+  if ("known" in plan) return plan.known;
+  const flip = { ...plan.flip, tainted: store.taintedFrom(plan.flip.fromSeq) };
+  const { fromSeq, cutSeq } = flip;
+  return room.commit((nowMs) => {
+    store.subscribe(flip);
+    store.raise("router.cursor", cutSeq);
+    store.log.append({ kind: "thread.subscribed", taskId, fromSeq, cutSeq, decisionId }, nowMs);
+    return flip;
+  });
+}
+
+/** Ends a task's subscription; rows up to the cut are still handed to it. */
+export function unsubscribe(room: ThreadRoom, { taskId, reason }: Input<"unsubscribe">): number {
+  const { store } = room;
+  const own = store.subscriptions().filter((one) => one.taskId === taskId);
+  if (!own.some((one) => one.endSeq === null)) return Math.max(0, ...own.map((one) => one.endSeq ?? 0));
+  return room.commit((nowMs) => {
+    const atSeq = store.log.headSeq();
+    store.endSubscriptions(taskId, atSeq);
+    // Rows up to here are the tasks'; only what comes now is the router's again.
+    store.raise("router.cursor", atSeq);
+    store.log.append({ kind: "thread.unsubscribed", taskId, atSeq, reason }, nowMs);
+    return atSeq;
+  });
+}
+
+/** Makes a topic: its first row is the trigger that was settled, and its task follows it from there. */
+export function openTopic(room: ThreadRoom, threadId: ThreadId, input: Input<"openTopic">): { fromSeq: number; cutSeq: number } {
+  const { store } = room;
+  const { taskId, decisionId, title, rootThreadId, verdict } = input;
+  const known = store.subscriptions().find((one) => one.taskId === taskId);
+  if (known) return { fromSeq: known.fromSeq, cutSeq: known.cutSeq };
+  const trigger = rekeyForTopic(input.trigger, threadId, taskId, title);
+  return room.commit((nowMs) => {
+    const about = { threadId, source: webSource, place: trigger.place, threadKey: topicKeyOf(taskId), title };
+    store.setAbout({ ...about, rootThreadId, viewerId: trigger.principal.id });
+    const seq = store.log.append({ kind: "thread.accepted", trigger, verdict, mode: "observe", subscribers: [taskId] }, nowMs, trigger.id);
+    const tainted = rowTaints({ kind: "trigger", seq, atMs: nowMs, trigger, verdict });
+    store.subscribe({ taskId, decisionId, fromSeq: seq, cutSeq: seq, cursor: seq - 1, endSeq: null, tainted });
+    store.log.append({ kind: "thread.subscribed", taskId, fromSeq: seq, cutSeq: seq, decisionId }, nowMs);
+    return { fromSeq: seq, cutSeq: seq };
+  });
+}
+
+/** On a root: the row of a topic. `news` says that it is a new one. */
+export function attachTopic(room: ThreadRoom, input: Input<"attachTopic">): { seq: number; news: boolean } {
+  const key = topicLogKey(input.topicThreadId);
+  const known = room.store.log.byKey(key);
+  if (known) return { seq: known.seq, news: false };
+  return { seq: room.commit((nowMs) => room.store.log.append({ kind: "thread.topic", ...input }, nowMs, key)), news: true };
+}
+
+/** Says something: the row, and for a channel that must send it the ledger's entry. */
+export function post(
+  room: ThreadRoom,
+  threadId: ThreadId,
+  intent: OutboundIntent,
+  fit: (text: string, source: string) => string,
+): { seq: number; news: boolean } {
+  const { store } = room;
+  const known = store.log.byKey(intent.id);
+  if (known) return { seq: known.seq, news: false };
+  const { source = "", rootThreadId } = store.about() ?? {};
+  const asked = intent.triggerId === undefined ? threadId : ownerOf(intent.triggerId, "thr");
+  // What was asked elsewhere is never answered here, whatever the caller believed.
+  if (intent.threadId !== threadId || (asked !== threadId && asked !== rootThreadId))
+    throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
+  const outbound = { ...intent, text: fit(intent.text, source) };
+  const seq = room.commit((nowMs) => {
+    const row = store.log.append({ kind: "thread.outbound", outbound }, nowMs, intent.id);
+    if (source !== webSource) room.openOutbound(intent.id, row, nowMs);
+    return row;
+  });
+  return { seq, news: true };
+}

@@ -1,0 +1,203 @@
+// Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
+import { boardName, type Env, readConfig, routerName } from "../env.ts";
+import { faultPoint } from "../fault-point.ts";
+import { asFault } from "../protocol/fault.ts";
+import { limits } from "../protocol/limits.ts";
+import type { WidgetServerFrame } from "../protocol/widget-frames.ts";
+import { AlarmMux, Pump } from "./alarm-mux.ts";
+import type { Carrier } from "./outbound-ledger.ts";
+import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
+import { indexThread } from "./thread-index.ts";
+import type { Act } from "./thread-page.ts";
+import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
+import { withTimeout } from "./timeout.ts";
+import { WakeList } from "./wake-list.ts";
+
+/** Bursts of rows make one write to the index. */
+const indexDelayMs = 2_000;
+/** The router hears of a subscribed thread's rows off the hot path, one call for many. */
+const movedDelayMs = 1_000;
+const fallbackMs = 5_000;
+
+export type RoomHooks = {
+  /** The thread's channel, bound to it; null when nothing can be sent there. */
+  carrier: (about: ThreadAbout) => Omit<Carrier, "reached"> | null;
+  /** A frame for the pages of this root. */
+  broadcast: (frame: WidgetServerFrame) => void;
+};
+
+export class ThreadRoom {
+  readonly store: ThreadStore;
+  readonly alarms: AlarmMux;
+  readonly #storage: DurableObjectStorage;
+  readonly #env: Env;
+  readonly #hooks: RoomHooks;
+  readonly #delivery: Delivery;
+  readonly #wakeList: WakeList;
+  readonly #outbound: Pump;
+  readonly #acts: Pump;
+
+  constructor(storage: DurableObjectStorage, env: Env, threadId: string, hooks: RoomHooks) {
+    this.#storage = storage;
+    this.#env = env;
+    this.#hooks = hooks;
+    this.store = new ThreadStore(storage);
+    this.alarms = new AlarmMux(storage, {
+      deliver: (deadline) => this.#delivery.onDeadline(deadline),
+      outbound: async () => {
+        void this.#outbound.kick();
+        return Date.now() + limits.heartbeatMs;
+      },
+      act: async () => {
+        await this.#acts.kick();
+        if (this.store.page.openActs().length > 0) throw new Error("a button's effect is not done yet");
+        return undefined;
+      },
+      moved: () => this.#tellMoved(),
+      index: () => this.#index(),
+      digest: () => this.#digest(),
+      // Only keeps the object awake while a page is brought up to date; without one there is nothing to do.
+      awake: async () => undefined,
+    });
+    this.#delivery = new Delivery(this.store, this.alarms, env, {
+      delivered: () => faultPoint(readConfig(env).faultUrl, "thread.delivered"),
+      settled: (waiting) => {
+        if (waiting) void this.#listAsBusy();
+      },
+    });
+    this.#wakeList = new WakeList(env.DB, "thread", threadId);
+    const onError = (what: string) => (error: unknown) =>
+      console.error(JSON.stringify({ at: what, thread: threadId, error: String(error) }));
+    this.#outbound = new Pump(() => this.#sendOutbound(), onError("thread.outbound"));
+    this.#acts = new Pump(() => this.#carryOutActs(), onError("thread.act"));
+  }
+
+  /** One change of the thread: rows, cursors and the deadlines that repeat its effects, together or not at all. */
+  readonly commit = <T>(change: (nowMs: number) => T): T => {
+    const nowMs = Date.now();
+    return this.#storage.transactionSync(() => {
+      const result = change(nowMs);
+      this.#delivery.arm(nowMs);
+      this.alarms.setEarlier("index", "index", nowMs + indexDelayMs);
+      if (this.store.subscriptions().some((one) => one.endSeq === null)) this.alarms.setEarlier("moved", "moved", nowMs + movedDelayMs);
+      return result;
+    });
+  };
+
+  /** Starts what the last commit promised; its deadlines repeat it after a crash. */
+  kick(): void {
+    this.#delivery.kick();
+    if (this.alarms.due("outbound") !== null) void this.#outbound.kick();
+  }
+
+  /** The whole of `alarm()` and `poke()`. */
+  async run(): Promise<void> {
+    await this.alarms.run(Date.now);
+    await this.#listAsBusy();
+  }
+
+  /** Inside a commit: this row is to be sent through the thread's channel. */
+  openOutbound(outboundId: string, seq: number, nowMs: number): void {
+    this.store.outbound.open(outboundId, seq, nowMs);
+    this.alarms.setEarlier("outbound", "outbound", nowMs + fallbackMs);
+  }
+
+  /** While a page is brought up to date: without an alarm the platform may end that. */
+  stayAwake(): void {
+    this.alarms.setEarlier("awake", "awake", Date.now() + limits.heartbeatMs);
+  }
+
+  /** Makes a button durable; pressed twice it counts once. */
+  press(act: Act): void {
+    this.#storage.transactionSync(() => {
+      if (!this.store.page.addAct(act)) return;
+      const { action, taskId } = act.frame;
+      if (action === "accept" || action === "reject")
+        this.store.log.append({ kind: "thread.accepted_outcome", taskId, accepted: action === "accept", by: act.by }, Date.now());
+      this.alarms.setEarlier("act", "act", Date.now() + fallbackMs);
+    });
+    void this.#acts.kick();
+  }
+
+  async #carryOutActs(): Promise<void> {
+    for (const act of this.store.page.openActs()) {
+      try {
+        await withTimeout(this.#carryOut(act), callTimeoutMs, act.frame.taskId);
+        this.store.page.endAct(act.id);
+      } catch (error) {
+        const fault = asFault(error);
+        if (fault?.retry !== "never") throw error;
+        this.store.page.endAct(act.id);
+        this.#hooks.broadcast({ t: "refused", clientMsgId: act.frame.clientMsgId, message: fault.message });
+      }
+    }
+    this.alarms.clear("act");
+  }
+
+  async #carryOut({ by, frame }: Act): Promise<void> {
+    const task = this.#env.WORKER_SESSION.getByName(frame.taskId);
+    switch (frame.action) {
+      case "stop":
+        await task.cancel({ by, reason: "Stopped in the widget." });
+        return;
+      case "continue":
+        await task.resume({ by, modelCalls: limits.maxModelCallsPerTask });
+        return;
+      case "accept":
+      case "reject":
+        await task.accept({ by, accepted: frame.action === "accept" });
+        return;
+    }
+  }
+
+  async #sendOutbound(): Promise<void> {
+    const about = this.store.about();
+    const carrier = about && this.#hooks.carrier(about);
+    if (!carrier) return;
+    const { faultUrl } = readConfig(this.#env);
+    const dueMs = await this.store.outbound.run({ ...carrier, reached: (point) => faultPoint(faultUrl, point) }, Date.now);
+    if (dueMs === null) this.alarms.clear("outbound");
+    else this.alarms.set("outbound", "outbound", dueMs);
+    if (this.store.outbound.untold().length > 0) this.alarms.setEarlier("digest", "digest", Date.now());
+  }
+
+  /** One notice for all messages that did not reach people: they are never lost in silence. */
+  async #digest(): Promise<undefined> {
+    const about = this.store.about();
+    const untold = this.store.outbound.untold();
+    const first = untold[0];
+    if (!about || !first) return undefined;
+    const reasons = [...new Set(untold.map((entry) => `${entry.state}: ${entry.detail ?? "no reason given"}`))].slice(0, 3);
+    const text = `${untold.length} ${untold.length === 1 ? "message" : "messages"} for ${about.title || about.threadId} did not surely arrive (${reasons.join("; ")}).`;
+    const notice = { id: `outbound:${first.id}`, atMs: Date.now(), kind: "fault", text, threadId: about.threadId } as const;
+    await withTimeout(this.#env.BOARD.getByName(boardName).change([{ kind: "notice", notice }]), callTimeoutMs, "The board");
+    this.store.outbound.markTold(untold);
+    return undefined;
+  }
+
+  async #tellMoved(): Promise<undefined> {
+    const about = this.store.about();
+    const headSeq = this.store.headRow();
+    if (!about || headSeq <= this.store.mark("moved.seq")) return undefined;
+    const call = this.#env.ROUTER.getByName(routerName).moved({ threadId: about.threadId, headSeq });
+    await withTimeout(call, callTimeoutMs, "The router");
+    this.store.raise("moved.seq", headSeq);
+    return undefined;
+  }
+
+  async #index(): Promise<undefined> {
+    this.store.skipDecided();
+    const about = this.store.about();
+    if (about) await indexThread(this.#env.DB, this.store.info(about), Date.now());
+    return undefined;
+  }
+
+  /** The second source of wake-ups: written when something stays due, and again when nothing is. */
+  async #listAsBusy(): Promise<void> {
+    const dueMs = this.alarms.nextMs();
+    const listed = this.store.mark("busy") === 1;
+    if (dueMs === null && !listed) return;
+    await this.#wakeList.report(dueMs);
+    this.store.setMark("busy", dueMs === null ? 0 : 1);
+  }
+}

@@ -1,0 +1,277 @@
+// A Thread's own SQLite: the log, and beside it the cursors and the small state that its rows imply. The tables are made
+// with the first row that is kept, so that what the gate ignores leaves nothing behind.
+import { deliveredKinds, isForRouter, rowKinds, rowTaints, type Subscription, toRow } from "../core/thread.ts";
+import type { Logged, ThreadEvent } from "../protocol/events.ts";
+import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import type { TaskCard } from "../protocol/task.ts";
+import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
+import { EventLog } from "./event-log.ts";
+import { OutboundLedger, outboundSchema } from "./outbound-ledger.ts";
+import { pageSchema, ThreadPage } from "./thread-page.ts";
+
+export type ThreadAbout = {
+  threadId: ThreadId;
+  source: string;
+  place: string;
+  threadKey: string;
+  title: string;
+  url?: string;
+  /** Of a topic: where its frames go, and whose page that is. */
+  rootThreadId?: ThreadId;
+  viewerId?: string;
+};
+
+/** Cursors and marks of a thread, each one number. */
+export type Mark = "router.cursor" | "mirror.cursor" | "moved.seq" | "busy";
+
+const schema = `
+CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS mark (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS subscription (task_id TEXT NOT NULL, decision_id TEXT NOT NULL, from_seq INTEGER NOT NULL, cut_seq INTEGER NOT NULL,
+  cursor INTEGER NOT NULL, end_seq INTEGER, tainted INTEGER NOT NULL, PRIMARY KEY (task_id, decision_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS card (task_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, mirrored INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+${outboundSchema}${pageSchema}`;
+
+export class ThreadStore {
+  readonly log: EventLog<ThreadEvent>;
+  readonly outbound: OutboundLedger;
+  readonly page: ThreadPage;
+  readonly #sql: SqlStorage;
+
+  /** Whether this thread has ever kept anything. */
+  static exists(sql: SqlStorage): boolean {
+    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'log'").toArray().length > 0;
+  }
+
+  constructor(storage: DurableObjectStorage) {
+    this.#sql = storage.sql;
+    if (!ThreadStore.exists(storage.sql)) storage.sql.exec(schema);
+    this.log = new EventLog(storage.sql);
+    this.outbound = new OutboundLedger(storage, this.log);
+    this.page = new ThreadPage(storage.sql, this.log);
+  }
+
+  about(): ThreadAbout | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM about").toArray()[0];
+    return row ? (JSON.parse(row.body) as ThreadAbout) : null;
+  }
+
+  /** Keeps what the thread is; writes only on a change. */
+  setAbout(about: ThreadAbout): void {
+    const body = JSON.stringify(about);
+    this.#sql.exec(
+      "INSERT INTO about (id, body) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE body != excluded.body",
+      body,
+    );
+  }
+
+  mark(name: Mark): number {
+    return this.#sql.exec<{ value: number }>("SELECT value FROM mark WHERE name = ?", name).toArray()[0]?.value ?? 0;
+  }
+
+  setMark(name: Mark, value: number): void {
+    this.#sql.exec("INSERT INTO mark (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value);
+  }
+
+  /** Moves a mark forward; it never goes back, so that an answer that comes late harms nothing. */
+  raise(name: Mark, value: number): void {
+    this.#sql.exec(
+      "INSERT INTO mark (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value < excluded.value",
+      name,
+      value,
+    );
+  }
+
+  /** Sequence number of the last row of the conversation. */
+  headRow(): number {
+    return (
+      this.#sql.exec<{ seq: number }>(`SELECT seq FROM log WHERE kind IN (${quoted(rowKinds)}) ORDER BY seq DESC LIMIT 1`).toArray()[0]
+        ?.seq ?? 0
+    );
+  }
+
+  /** The next row for subscribers after a cursor, up to and with `endSeq`; null when there is none. */
+  nextSeq(cursor: number, endSeq: number | null): number | null {
+    return (
+      this.#sql
+        .exec<{ seq: number }>(
+          `SELECT seq FROM log WHERE seq > ? AND seq <= ? AND kind IN (${quoted(deliveredKinds)}) ORDER BY seq LIMIT 1`,
+          cursor,
+          endSeq ?? Number.MAX_SAFE_INTEGER,
+        )
+        .toArray()[0]?.seq ?? null
+    );
+  }
+
+  /** First row and size of the conversation; the size is only exact while it is small. */
+  history(): { firstSeq: number; bytes: number } {
+    const row = this.#sql
+      .exec<{ first: number | null; bytes: number | null }>(
+        `SELECT MIN(seq) AS first, SUM(length(CAST(body AS BLOB))) AS bytes FROM (SELECT seq, body FROM log WHERE kind IN (${quoted(deliveredKinds)}) ORDER BY seq LIMIT 200)`,
+      )
+      .one();
+    const more = this.#sql.exec<{ n: number }>(
+      `SELECT COUNT(*) AS n FROM (SELECT 1 FROM log WHERE kind IN (${quoted(deliveredKinds)}) LIMIT 201)`,
+    );
+    return { firstSeq: row.first ?? 0, bytes: more.one().n > 200 ? Number.POSITIVE_INFINITY : (row.bytes ?? 0) };
+  }
+
+  rowsAfter(afterSeq: number, limit: number, kinds: readonly ThreadEvent["kind"][] = rowKinds): ThreadRow[] {
+    return this.log.after(afterSeq, limit, kinds).flatMap((logged) => this.row(logged) ?? []);
+  }
+
+  rowsBefore(beforeSeq: number, limit: number): ThreadRow[] {
+    return this.log.before(beforeSeq, limit, rowKinds).flatMap((logged) => this.row(logged) ?? []);
+  }
+
+  /** The next rows for the router, and how far the log was looked through for them. */
+  routerRows(limit: number): { rows: ThreadRow[]; throughSeq: number } {
+    const logged = this.log.after(this.mark("router.cursor"), limit, ["thread.accepted"]);
+    const rows = logged.filter(({ event }) => isForRouter(event)).flatMap((row) => this.row(row) ?? []);
+    return { rows, throughSeq: logged.at(-1)?.seq ?? 0 };
+  }
+
+  /** The first row that the router should get and did not take yet. */
+  routerWaiting(): number | null {
+    let after = this.mark("router.cursor");
+    for (;;) {
+      const logged = this.log.after(after, 100, ["thread.accepted"]);
+      const waiting = logged.find(({ event }) => isForRouter(event));
+      if (waiting) return waiting.seq;
+      const last = logged.at(-1);
+      if (!last) return null;
+      after = last.seq;
+    }
+  }
+
+  /** Skips rows that nobody decides, so that looking for waiting ones stays cheap in a long log. */
+  skipDecided(): void {
+    const head = this.log.headSeq();
+    if (head > this.mark("router.cursor") + 50 && this.routerWaiting() === null) this.raise("router.cursor", head);
+  }
+
+  row(logged: Logged<ThreadEvent>): ThreadRow | null {
+    return toRow(logged, (outbound) => this.outboundState(outbound));
+  }
+
+  outboundState(outbound: OutboundIntent): { state: OutboundState; detail?: string } {
+    const entry = this.outbound.entry(outbound.id);
+    // In the widget the row in the log is the delivery.
+    if (!entry) return { state: "sent" };
+    return entry.detail === null ? { state: entry.state } : { state: entry.state, detail: entry.detail };
+  }
+
+  subscriptions(): Subscription[] {
+    return this.#sql
+      .exec<{
+        task_id: string;
+        decision_id: string;
+        from_seq: number;
+        cut_seq: number;
+        cursor: number;
+        end_seq: number | null;
+        tainted: number;
+      }>("SELECT * FROM subscription ORDER BY from_seq, task_id")
+      .toArray()
+      .map((row) => ({
+        taskId: row.task_id,
+        decisionId: row.decision_id,
+        fromSeq: row.from_seq,
+        cutSeq: row.cut_seq,
+        cursor: row.cursor,
+        endSeq: row.end_seq,
+        tainted: row.tainted === 1,
+      }));
+  }
+
+  subscribe(subscription: Subscription): void {
+    const { taskId, decisionId, fromSeq, cutSeq, cursor, tainted } = subscription;
+    this.#sql.exec(
+      "INSERT INTO subscription (task_id, decision_id, from_seq, cut_seq, cursor, end_seq, tainted) VALUES (?, ?, ?, ?, ?, NULL, ?)",
+      taskId,
+      decisionId,
+      fromSeq,
+      cutSeq,
+      cursor,
+      tainted ? 1 : 0,
+    );
+  }
+
+  endSubscriptions(taskId: TaskId, endSeq: number): void {
+    this.#sql.exec("UPDATE subscription SET end_seq = ? WHERE task_id = ? AND end_seq IS NULL", endSeq, taskId);
+  }
+
+  advance(subscription: Subscription, cursor: number): void {
+    this.#sql.exec(
+      "UPDATE subscription SET cursor = ? WHERE task_id = ? AND decision_id = ? AND cursor < ?",
+      cursor,
+      subscription.taskId,
+      subscription.decisionId,
+      cursor,
+    );
+  }
+
+  /** Whether rows of `fromSeq` and after bring public text along. */
+  taintedFrom(fromSeq: number): boolean {
+    for (let after = fromSeq - 1; ; ) {
+      const rows = this.rowsAfter(after, 100, ["thread.accepted"]);
+      if (rows.some(rowTaints)) return true;
+      const last = rows.at(-1);
+      if (!last) return false;
+      after = last.seq;
+    }
+  }
+
+  /** Tasks that this thread had: subscribers, and those with a topic here. Newest last. */
+  tasks(): TaskId[] {
+    const topics = this.log.before(Number.MAX_SAFE_INTEGER, 20, ["thread.topic"]);
+    const ids = topics.map(({ event }) => (event.kind === "thread.topic" ? event.taskId : ""));
+    return [...new Set([...this.subscriptions().map((subscription) => subscription.taskId), ...ids])];
+  }
+
+  /** Keeps a card when it is newer than the known one. */
+  saveCard(card: TaskCard): boolean {
+    const { rowsWritten } = this.#sql.exec(
+      "INSERT INTO card (task_id, revision, mirrored, body) VALUES (?, ?, 0, ?) ON CONFLICT (task_id) DO UPDATE SET revision = excluded.revision, body = excluded.body WHERE revision < excluded.revision",
+      card.taskId,
+      card.revision,
+      JSON.stringify(card),
+    );
+    return rowsWritten > 0;
+  }
+
+  cards(): TaskCard[] {
+    return this.#cards("SELECT body FROM card ORDER BY task_id");
+  }
+
+  unmirroredCards(): TaskCard[] {
+    return this.#cards("SELECT body FROM card WHERE mirrored < revision ORDER BY task_id");
+  }
+
+  mirroredCard(card: TaskCard): void {
+    this.#sql.exec("UPDATE card SET mirrored = ? WHERE task_id = ? AND mirrored < ?", card.revision, card.taskId, card.revision);
+  }
+
+  #cards(query: string): TaskCard[] {
+    return this.#sql
+      .exec<{ body: string }>(query)
+      .toArray()
+      .map((row) => JSON.parse(row.body) as TaskCard);
+  }
+
+  info(about: ThreadAbout): ThreadInfo {
+    const { threadId, source, place, threadKey, title, url } = about;
+    return {
+      threadId,
+      source,
+      place,
+      threadKey,
+      title,
+      ...(url === undefined ? {} : { url }),
+      headSeq: this.headRow(),
+      subscribers: this.subscriptions().flatMap((subscription) => (subscription.endSeq === null ? [subscription.taskId] : [])),
+    };
+  }
+}
+
+const quoted = (kinds: readonly string[]): string => kinds.map((kind) => `'${kind}'`).join(", ");
