@@ -16,7 +16,7 @@ const scripts = {
   "console/app": "console/main.tsx",
 };
 const styles = { "widget/app": "widget/widget.css", "console/app": "console/console.css", "demo/demo": "demo/demo.css" };
-const pages = ["widget/index.html", "console/index.html", "demo/index.html"];
+const copied = ["widget/index.html", "console/index.html", "demo/index.html", "icon.svg"];
 
 /** Builds everything anew. Throws with esbuild's message when a source does not compile. */
 export async function buildAssets(): Promise<void> {
@@ -28,9 +28,9 @@ export async function buildAssets(): Promise<void> {
   await Promise.all([
     build({ ...common, entryPoints: inputs(scripts), format: "iife", jsx: "automatic", jsxImportSource: "preact", legalComments: "none" }),
     build({ ...common, entryPoints: inputs(styles) }),
-    ...pages.map(async (page) => {
-      await mkdir(dirname(join(assetsFolder, page)), { recursive: true });
-      await cp(join(web, page), join(assetsFolder, page));
+    ...copied.map(async (file) => {
+      await mkdir(dirname(join(assetsFolder, file)), { recursive: true });
+      await cp(join(web, file), join(assetsFolder, file));
     }),
   ]);
 }

@@ -37,7 +37,10 @@ function mount(): void {
     const size = narrow.matches
       ? "inset:0;width:100%;height:100%;border-radius:0"
       : "inset-inline-end:20px;bottom:88px;width:min(440px,calc(100vw - 40px));height:min(720px,calc(100vh - 116px));border-radius:16px;box-shadow:0 8px 40px rgb(0 0 0/22%),0 0 0 1px rgb(0 0 0/8%)";
-    style(frame, `position:fixed;z-index:2147483001;border:0;color-scheme:normal;background:Canvas;${size};display:${open ? "block" : "none"}`);
+    style(
+      frame,
+      `position:fixed;z-index:2147483001;border:0;color-scheme:normal;background:Canvas;${size};display:${open ? "block" : "none"}`,
+    );
   };
 
   const show = (next: boolean): void => {
@@ -66,14 +69,19 @@ function mount(): void {
   path.setAttribute("stroke-width", "2.6");
   path.setAttribute("stroke-linecap", "round");
   icon.append(path);
-  style(dot, "display:none;position:absolute;top:1px;inset-inline-end:1px;width:16px;height:16px;border-radius:50%;background:#b3261e;border:2px solid #fff");
+  style(
+    dot,
+    "display:none;position:absolute;top:1px;inset-inline-end:1px;width:16px;height:16px;border-radius:50%;background:#b3261e;border:2px solid #fff",
+  );
   button.append(icon, dot);
   button.onclick = () => show(!open);
 
   frame.title = title || "Conversation";
   frame.src = `${home}/widget/`;
   frame.allow = "clipboard-write";
-  frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-forms allow-popups allow-popups-to-escape-sandbox");
+  // On a page of our own origin a sandbox would keep nothing apart.
+  if (home !== location.origin)
+    frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-forms allow-popups allow-popups-to-escape-sandbox");
   layout();
   narrow.addEventListener("change", layout);
 

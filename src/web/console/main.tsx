@@ -1,1 +1,227 @@
-export {};
+// The console's page: sign-in, navigation, keyboard, and the page of the route.
+import { render } from "preact";
+import { useState } from "preact/hooks";
+import type { BoardState } from "../../protocol/board.ts";
+import { DoorError } from "../shared/fetch-json.ts";
+import { Mark } from "../shared/icons.tsx";
+import { DecisionPage, TaskPage, ThreadPage, WhyPage } from "./detail.tsx";
+import { help, listenToKeys } from "./keys.ts";
+import { MachinesPage } from "./machines.tsx";
+import { linkOf, type Route } from "./model.ts";
+import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
+import { Dialog, Empty } from "./parts.tsx";
+import { PeoplePage } from "./people.tsx";
+import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
+
+function SignIn(props: { message: string | null }) {
+  const [token, setToken] = useState("");
+  const [state, setState] = useState<{ busy: boolean; message: string | null }>({ busy: false, message: props.message });
+  const submit = async () => {
+    setState({ busy: true, message: null });
+    try {
+      await signIn(token.trim());
+    } catch (error) {
+      setState({ busy: false, message: error instanceof DoorError ? error.message : String(error) });
+    }
+  };
+  return (
+    <main class="sign-in">
+      <Mark />
+      <h1>Console</h1>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <label>
+          <span>Operator token</span>
+          <input class="field" type="password" autoComplete="current-password" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+        </label>
+        <button type="submit" class="btn btn-main">
+          {state.busy ? "Signing in …" : "Sign in"}
+        </button>
+      </form>
+      {state.message ? (
+        <p class="tone-bad" role="alert">
+          {state.message}
+        </p>
+      ) : null}
+      <p class="muted">
+        A local start prints the token. In a deployment it is the secret <code>OPERATOR_TOKEN</code>.
+      </p>
+    </main>
+  );
+}
+
+const pages: [string, string, Route["page"]][] = [
+  ["#/", "Now", "now"],
+  ["#/tasks", "Tasks", "tasks"],
+  ["#/decisions", "Decisions", "decisions"],
+  ["#/machines", "Machines", "machines"],
+  ["#/people", "People", "people"],
+];
+
+const Top = () => (
+  <header class="top">
+    <a class="brand" href="#/">
+      <Mark />
+      Switchyard
+    </a>
+    <nav aria-label="Pages">
+      {pages.map(([href, name, page]) => (
+        <a key={href} href={href} aria-current={route.value.page === page ? "page" : undefined}>
+          {name}
+          {page === "now" && openNotices.value > 0 ? <span class="count count-asks">{openNotices.value}</span> : null}
+        </a>
+      ))}
+    </nav>
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const href = linkOf(query.value.trim());
+        if (href !== null) location.hash = href;
+        else if (route.value.page !== "now" && route.value.page !== "tasks") location.hash = "#/tasks";
+      }}
+    >
+      <input
+        id="search"
+        class="field"
+        type="search"
+        aria-label="Search tasks, or go to an id"
+        placeholder="Search, or an id  ( / )"
+        value={query.value}
+        onInput={(event) => {
+          query.value = event.currentTarget.value;
+        }}
+      />
+    </form>
+    <p class="live">
+      <span class={live.value ? "dot dot-on" : "dot"} aria-hidden="true" />
+      {live.value ? "live" : "reconnecting"}
+    </p>
+    <button type="button" class="btn btn-bare" onClick={() => void signOut()}>
+      Sign out
+    </button>
+  </header>
+);
+
+function Page(props: { board: BoardState }) {
+  const at = route.value;
+  switch (at.page) {
+    case "now":
+      return <NowPage board={props.board} />;
+    case "tasks":
+      return <TasksPage board={props.board} />;
+    case "decisions":
+      return <DecisionsPage board={props.board} />;
+    case "machines":
+      return <MachinesPage board={props.board} />;
+    case "people":
+      return <PeoplePage />;
+    case "task":
+      return <TaskPage key={at.id} id={at.id} board={props.board} />;
+    case "thread":
+      return <ThreadPage key={at.id} id={at.id} board={props.board} />;
+    case "trigger":
+      return <WhyPage key={at.id} id={at.id} board={props.board} />;
+    case "decision":
+      return <DecisionPage key={at.id} id={at.id} />;
+    case "unknown":
+      return (
+        <Empty>
+          There is no page at {at.hash}. <a href="#/">Back to the first screen</a>
+        </Empty>
+      );
+  }
+}
+
+function Dialogs() {
+  const asked = question.value;
+  const close = () => {
+    question.value = null;
+  };
+  if (asked)
+    return (
+      <Dialog title={asked.title} onClose={close}>
+        <p>{asked.text}</p>
+        <p class="dialog-buttons">
+          <button type="button" class="btn" onClick={close}>
+            No, go back
+          </button>
+          <button
+            type="button"
+            class="btn btn-main"
+            onClick={() => {
+              close();
+              void asked.run();
+            }}
+          >
+            {asked.yes}
+          </button>
+        </p>
+      </Dialog>
+    );
+  if (help.value)
+    return (
+      <Dialog
+        title="Keyboard"
+        onClose={() => {
+          help.value = false;
+        }}
+      >
+        <dl class="keys">
+          {[
+            ["/", "search, or go to an id"],
+            ["j  k", "next and previous row"],
+            ["Enter", "open the row"],
+            ["?", "this help"],
+            ["Esc", "close"],
+          ].map(([key, what]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <form method="dialog" class="dialog-buttons">
+          <button type="submit" class="btn">
+            Close
+          </button>
+        </form>
+      </Dialog>
+    );
+  return null;
+}
+
+function App() {
+  switch (access.value.kind) {
+    case "unknown":
+      return <main class="sign-in muted">Connecting …</main>;
+    case "out":
+      return <SignIn message={access.value.message} />;
+    case "in":
+      return (
+        <>
+          <Top />
+          <main class="page" tabIndex={-1}>
+            <h1 class="hidden-visually">Console</h1>
+            {board.value ? <Page board={board.value} /> : <Empty>Connecting …</Empty>}
+          </main>
+          <Dialogs />
+          <p class={toast.value === null ? "hidden-visually" : "toast"} role="status">
+            {toast.value}
+          </p>
+        </>
+      );
+  }
+}
+
+const place = document.getElementById("app");
+if (place) render(<App />, place);
+listenToKeys();
+follow();

@@ -3,7 +3,16 @@ import type { ComponentChildren } from "preact";
 import type { Shape, StatusView } from "./status.ts";
 
 const Svg = (props: { children: ComponentChildren; class?: string | undefined }) => (
-  <svg class={props.class ?? "icon"} viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+  <svg
+    class={props.class ?? "icon"}
+    viewBox="0 0 16 16"
+    fill="none"
+    stroke="currentColor"
+    stroke-width="1.8"
+    stroke-linecap="round"
+    stroke-linejoin="round"
+    aria-hidden="true"
+  >
     {props.children}
   </svg>
 );

@@ -33,9 +33,9 @@ function CodeBlock(props: { text: string; lang: string }) {
   };
   const word = { idle: "Copy", copied: "Copied", failed: "Select and copy by hand" }[copied];
   return (
-    <div class="code">
+    <div class={props.lang ? "code" : "code code-plain"}>
       <div class="code-bar">
-        <span>{props.lang}</span>
+        {props.lang ? <span>{props.lang}</span> : null}
         <button type="button" class="btn btn-bare" onClick={copy} aria-live="polite">
           {word}
         </button>

@@ -34,8 +34,7 @@ export function offset(ms: number): string {
 }
 
 /** The exact local time, for a tooltip. */
-export const exact = (atMs: number): string =>
-  new Date(atMs).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+export const exact = (atMs: number): string => new Date(atMs).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** Hours and minutes. */
 export const clockTime = (atMs: number): string => new Date(atMs).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });

@@ -59,6 +59,8 @@ export function TaskCardView(props: { topic: TopicView }) {
   const view = card ? statusView(card) : null;
   const title = card?.title ?? topic.title;
   const open = view === null || view.open;
+  const machine = card?.machine === card?.waitingFor ? undefined : card?.machine;
+  const line = open ? card?.line : "";
   const listId = `rows-${topic.taskId}`;
   return (
     <article class={`card ${view?.forYou ? "card-asks" : ""}`} aria-label={`Task: ${title}`}>
@@ -69,20 +71,26 @@ export function TaskCardView(props: { topic: TopicView }) {
           {card ? <Elapsed task={card} /> : null}
         </p>
       </header>
-      {card && (open || card.machine) ? (
+      {machine || line ? (
         <p class="card-line">
-          {card.machine ? <span class="machine">{card.machine}</span> : null}
-          {open && card.line ? (
+          {machine ? <span class="machine">{machine}</span> : null}
+          {line ? (
             <span class="mono" dir="auto">
-              {card.line}
+              {line}
             </span>
           ) : null}
         </p>
       ) : null}
-      {topic.earlier.length > 0 ? (
-        <button type="button" class="btn btn-bare unfold" aria-expanded={unfolded} aria-controls={listId} onClick={() => setUnfolded(!unfolded)}>
+      {topic.earlier.length > 1 ? (
+        <button
+          type="button"
+          class="btn btn-bare unfold"
+          aria-expanded={unfolded}
+          aria-controls={listId}
+          onClick={() => setUnfolded(!unfolded)}
+        >
           <ChevronIcon open={unfolded} />
-          {unfolded ? "Hide earlier messages" : `${topic.earlier.length} earlier ${topic.earlier.length === 1 ? "message" : "messages"}`}
+          {unfolded ? "Hide earlier messages" : `${topic.earlier.length} earlier messages`}
         </button>
       ) : null}
       <div class="card-rows" id={listId}>

@@ -29,7 +29,7 @@ export function Composer(props: Props) {
     const area = field.current;
     if (!area) return;
     area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight + 2, 200)}px`;
+    area.style.height = `${Math.min(area.scrollHeight, 200)}px`;
   }, [text]);
 
   useEffect(() => {

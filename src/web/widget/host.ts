@@ -1,7 +1,9 @@
 // The page that frames us. It is believed only what the browser says of it: its window and its origin.
 import { signal } from "@preact/signals";
 
-export type HostMessage = { switchyard: 1; kind: "hello"; invite?: string; title?: string } | { switchyard: 1; kind: "shown"; shown: boolean };
+export type HostMessage =
+  | { switchyard: 1; kind: "hello"; invite?: string; title?: string }
+  | { switchyard: 1; kind: "shown"; shown: boolean };
 export type FrameMessage = { switchyard: 1; kind: "ready" | "close" } | { switchyard: 1; kind: "attention"; count: number };
 
 /** Whether the panel is open on the host's page; a page of its own is always open. */

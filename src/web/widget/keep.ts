@@ -33,7 +33,8 @@ export function write(key: string, value: string | null): void {
 
 const outboxKey = (person: string, clientMsgId = ""): string => `outbox:${person}:${clientMsgId}`;
 
-export const keepEntry = (person: string, entry: OutboxEntry): void => write(outboxKey(person, entry.frame.clientMsgId), serialiseEntry(entry));
+export const keepEntry = (person: string, entry: OutboxEntry): void =>
+  write(outboxKey(person, entry.frame.clientMsgId), serialiseEntry(entry));
 export const forgetEntry = (person: string, clientMsgId: string): void => write(outboxKey(person, clientMsgId), null);
 
 /** The kept entries of a person, oldest first. */

@@ -27,7 +27,12 @@ function Header() {
         {word}
       </p>
       {framed ? (
-        <button type="button" class="btn btn-bare close" aria-label="Close the conversation" onClick={() => tellHost({ switchyard: 1, kind: "close" })}>
+        <button
+          type="button"
+          class="btn btn-bare close"
+          aria-label="Close the conversation"
+          onClick={() => tellHost({ switchyard: 1, kind: "close" })}
+        >
           <CloseIcon />
         </button>
       ) : null}
@@ -77,7 +82,9 @@ function Notes() {
           </button>
         </p>
       ) : null}
-      {guest ? <p class="note note-guest">You are a guest: you can talk here, and only members of the team can start work on a machine.</p> : null}
+      {guest ? (
+        <p class="note note-guest">You are a guest: you can talk here, and only members of the team can start work on a machine.</p>
+      ) : null}
     </div>
   );
 }

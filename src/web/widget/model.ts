@@ -80,15 +80,13 @@ const isSend = (entry: OutboxEntry): boolean => entry.frame.t === "send";
 /** Messages of the outbox that belong to a thread and whose row is not on the page yet. */
 function pendingOf(outbox: Outbox, rows: readonly ShownRow[], threadIds: readonly string[]): OutboxEntry[] {
   const shown = new Set(rows.map(({ row }) => (row.kind === "message" ? row.clientMsgId : undefined)));
-  return outbox.entries.filter(
-    (entry) => isSend(entry) && threadIds.includes(entry.frame.threadId) && !shown.has(entry.frame.clientMsgId),
-  );
+  return outbox.entries.filter((entry) => isSend(entry) && threadIds.includes(entry.frame.threadId) && !shown.has(entry.frame.clientMsgId));
 }
 
 function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, { kind: "topic" }>): TopicView {
   const all = state.rows[row.topicThreadId] ?? [];
   const lastReply = all.findLastIndex((shown) => shown.row.kind === "reply");
-  // The first row repeats the request that stands above the card: it is shown only with the earlier ones.
+  // The first row repeats the request that stands above the card: it is shown only together with others.
   const cut = lastReply < 0 ? Math.min(1, all.length) : lastReply;
   const pressed = outbox.entries.flatMap(({ frame }) => (frame.t === "act" && frame.taskId === row.taskId ? [frame.action] : []));
   return {
@@ -108,10 +106,11 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
 export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
   const rootId = state.welcome?.rootThreadId ?? null;
   const rows = rootId === null ? [] : (state.rows[rootId] ?? []);
-  const items = rows.map(({ seq, row }): Item =>
-    row.kind === "topic"
-      ? { kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }
-      : { kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row },
+  const items = rows.map(
+    ({ seq, row }): Item =>
+      row.kind === "topic"
+        ? { kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }
+        : { kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row },
   );
   const pending = pendingOf(outbox, rows, rootId === null ? [rootPlaceholder] : [rootPlaceholder, rootId]);
   return [...items, ...pending.map((entry): Item => ({ kind: "pending", key: `row:${entry.frame.clientMsgId}`, entry }))];

@@ -1,0 +1,224 @@
+// An event of the log as a line that a person can read. The log stays the truth; this is only its wording.
+import type { SwitchyardEvent } from "../../protocol/events.ts";
+import type { Tone } from "../shared/status.ts";
+import { duration } from "../shared/time.ts";
+
+export const filters = ["said", "decided", "model", "work", "state"] as const;
+export type Filter = (typeof filters)[number];
+
+export type Line = {
+  filter: Filter;
+  text: string;
+  /** More, shown smaller: reasons, what was said, what ran. */
+  detail?: string;
+  tone?: Tone;
+  ids: string[];
+};
+
+const compact = (ids: readonly (string | undefined)[]): string[] => [
+  ...new Set(ids.filter((id): id is string => id !== undefined && id !== "")),
+];
+
+const usageText = (event: { ms?: number; usage?: { inputTokens: number; outputTokens: number } | null }): string => {
+  const parts = [
+    event.ms === undefined ? "" : `${(event.ms / 1000).toFixed(1)} s`,
+    event.usage ? `${event.usage.inputTokens} + ${event.usage.outputTokens} tokens` : "",
+  ];
+  return parts.filter(Boolean).join(", ");
+};
+
+const withDetail = (line: Line, detail: string | undefined): Line => (detail === undefined || detail === "" ? line : { ...line, detail });
+
+function describeModel(
+  who: string,
+  event: { model: string; phase: string; ms?: number; usage?: { inputTokens: number; outputTokens: number } | null; error?: string },
+): Line {
+  switch (event.phase) {
+    case "reserve":
+      return { filter: "model", text: `${who} asks the model ${event.model}`, ids: [] };
+    case "settle":
+      return withDetail({ filter: "model", text: "The model answered", ids: [] }, usageText(event));
+    case "superseded":
+      return { filter: "model", text: "The answer came too late and was not used", tone: "wait", ids: [] };
+    default:
+      return withDetail({ filter: "model", text: "The model call failed", tone: "bad", ids: [] }, event.error);
+  }
+}
+
+/** One line for one event. */
+export function describeEvent(event: SwitchyardEvent): Line {
+  switch (event.kind) {
+    case "thread.accepted": {
+      const { trigger, verdict } = event;
+      const way = event.subscribers.length > 0 ? "passed through to its task" : `gate: ${verdict.outcome} (${verdict.rule})`;
+      return withDetail(
+        { filter: "said", text: `${trigger.principal.name} (${trigger.principal.role}), ${trigger.kind} — ${way}`, ids: [trigger.id] },
+        trigger.text,
+      );
+    }
+    case "thread.duplicate":
+      return { filter: "state", text: "The same event came again and was not taken twice", ids: [event.triggerId] };
+    case "thread.subscribed":
+      return { filter: "state", text: "The thread now passes through to the task", ids: compact([event.taskId, event.decisionId]) };
+    case "thread.unsubscribed":
+      return withDetail({ filter: "state", text: "The thread no longer passes through to the task", ids: [event.taskId] }, event.reason);
+    case "thread.topic":
+      return withDetail(
+        { filter: "state", text: "The task got a topic of its own", ids: compact([event.topicThreadId, event.triggerId]) },
+        event.title,
+      );
+    case "thread.outbound":
+      return withDetail(
+        {
+          filter: "said",
+          text: `To be said (${event.outbound.kind})`,
+          ids: compact([event.outbound.id, event.outbound.decisionId, event.outbound.reportId]),
+        },
+        event.outbound.text,
+      );
+    case "thread.sent":
+      return { filter: "said", text: "Sent", tone: "good", ids: [event.outboundId] };
+    case "thread.confirmed":
+      return { filter: "said", text: "Its arrival was confirmed", tone: "good", ids: [event.outboundId] };
+    case "thread.unsent":
+      return withDetail({ filter: "said", text: `Not sent: ${event.state}`, tone: "bad", ids: [event.outboundId] }, event.reason);
+    case "thread.accepted_outcome":
+      return {
+        filter: "said",
+        text: `${event.by.name} ${event.accepted ? "accepted" : "rejected"} the result`,
+        tone: event.accepted ? "good" : "bad",
+        ids: [event.taskId],
+      };
+    case "router.inbox":
+      return { filter: "decided", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] };
+    case "router.report":
+      return withDetail(
+        {
+          filter: "said",
+          text: `The router got a report: ${event.report.kind}${confidence(event.report.confidence)}`,
+          ids: [event.report.id],
+        },
+        event.report.text,
+      );
+    case "router.model":
+      return describeModel("The router", event);
+    case "router.decision":
+      return withDetail(
+        {
+          filter: "decided",
+          text: `Decided: ${event.tool}${event.by === "code" ? ", by a fixed rule" : ""}, with the authority of ${event.authority}`,
+          ids: compact([event.decisionId, ...event.settles, event.taskId, event.threadId]),
+        },
+        event.reason,
+      );
+    case "router.refused":
+      return withDetail({ filter: "decided", text: `Refused: ${event.tool}`, tone: "bad", ids: compact(event.settles) }, event.reason);
+    case "router.effect":
+      return withDetail(
+        {
+          filter: "decided",
+          text: event.state === "done" ? `Carried out: ${event.effect}` : `Could not be carried out yet: ${event.effect}`,
+          ...(event.state === "failed" ? { tone: "bad" as const } : {}),
+          ids: [event.decisionId],
+        },
+        event.reason,
+      );
+    case "router.passed":
+      return {
+        filter: "decided",
+        text: "Left to the task that the thread passes through to",
+        ids: compact([event.taskId, ...event.triggerIds]),
+      };
+    case "router.escalated":
+      return withDetail({ filter: "decided", text: "Asked the operators", tone: "wait", ids: compact(event.ids) }, event.question);
+    case "task.started":
+      return withDetail(
+        {
+          filter: "state",
+          text: `Started${event.machine === null ? "" : ` for ${event.machine}`}, with the authority of ${event.authority}${event.tainted ? ", tainted by public text" : ""}`,
+          ids: compact([event.triggerId, event.decisionId]),
+        },
+        event.goal,
+      );
+    case "task.inbox":
+      return {
+        filter: "state",
+        text: `Input: ${event.item}${event.tainting ? " (public text: taints the task)" : ""}`,
+        ids: [event.itemId],
+      };
+    case "task.model":
+      return describeModel("The worker", event);
+    case "task.tool":
+      return describeTool(event);
+    case "task.report":
+      return withDetail(
+        { filter: "said", text: `Reports: ${event.report.kind}${confidence(event.report.confidence)}`, ids: [event.report.id] },
+        event.report.text,
+      );
+    case "task.status":
+      return withDetail(
+        {
+          filter: "state",
+          text: event.from === "new" ? `Is ${event.to}` : `${event.from} → ${event.to}`,
+          ...(event.to === "failed" ? { tone: "bad" as const } : event.to === "done" ? { tone: "good" as const } : {}),
+          ids: [],
+        },
+        event.why,
+      );
+    case "task.cancel":
+      return withDetail({ filter: "state", text: `${event.by.name} stops it`, tone: "wait", ids: [] }, event.reason);
+    case "task.released":
+      return { filter: "state", text: `Gives back ${event.threadSeqs.length} unread rows`, ids: [event.threadId] };
+    case "endpoint.enrolled":
+      return { filter: "state", text: `Enrolled as ${event.name}`, ids: [] };
+    case "endpoint.connected":
+      return { filter: "state", text: `Connected (connection ${event.epoch}, sandbox: ${event.sandbox})`, ids: [] };
+    case "endpoint.disconnected":
+      return withDetail({ filter: "state", text: `Connection ended (${event.code})`, tone: "wait", ids: [] }, event.reason);
+    case "endpoint.revoked":
+      return { filter: "state", text: `Revoked by ${event.by}`, tone: "bad", ids: [] };
+    case "endpoint.command":
+      return describeCommand(event);
+    case "endpoint.stop":
+      return withDetail({ filter: "work", text: "Stop of a command", tone: "wait", ids: [event.commandId] }, event.why);
+  }
+}
+
+const confidence = (value: number | undefined): string => (value === undefined ? "" : `, ${Math.round(value * 100)} % sure`);
+
+function describeTool(event: Extract<SwitchyardEvent, { kind: "task.tool" }>): Line {
+  const ids = compact([event.commandId]);
+  switch (event.phase) {
+    case "intent":
+      return withDetail({ filter: "work", text: `Uses ${event.tool}`, ids }, event.detail);
+    case "done":
+      return withDetail({ filter: "work", text: `${event.tool} answered`, ids }, event.detail);
+    case "refused":
+      return withDetail({ filter: "work", text: `${event.tool} was refused`, tone: "bad", ids }, event.detail);
+  }
+}
+
+function describeCommand(event: Extract<SwitchyardEvent, { kind: "endpoint.command" }>): Line {
+  const ids = [event.commandId];
+  const { result } = event;
+  if (event.state !== "settled" || !result) {
+    const words = {
+      queued: "Waits for the machine",
+      sent: "Sent to the machine",
+      accepted: "Journalled by the machine",
+      started: "Runs",
+      settled: "Ended",
+    };
+    return withDetail({ filter: "work", text: words[event.state], ids }, event.what);
+  }
+  const took = result.startedMs === null ? "" : ` after ${duration(result.endedMs - result.startedMs)}`;
+  const good = result.outcome === "exited" && result.exitCode === 0;
+  const text =
+    result.outcome === "exited"
+      ? `Ended with exit code ${result.exitCode ?? result.signal ?? "?"}${took}`
+      : `Ended: ${result.outcome.replaceAll("_", " ")}${took}`;
+  return withDetail(
+    { filter: "work", text, ids, ...(good ? {} : { tone: "wait" as const }) },
+    [event.what, result.reason].filter(Boolean).join(" — "),
+  );
+}

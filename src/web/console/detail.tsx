@@ -1,0 +1,270 @@
+// Pages of one thing: a task with its timeline, a thread, a decision, and why a trigger was (not) answered.
+import type { BoardState } from "../../protocol/board.ts";
+import type { DecisionAnswer, TaskAnswer, ThreadAnswer, TimelineEntry, WhyAnswer } from "../../protocol/console.ts";
+import type { ThreadRow } from "../../protocol/thread.ts";
+import { nowMs } from "../shared/clock.ts";
+import { StateMark } from "../shared/icons.tsx";
+import { FoldedMarkdown } from "../shared/markdown.tsx";
+import { actionsOf, statusView } from "../shared/status.ts";
+import { elapsed, exact } from "../shared/time.ts";
+import { placeOf } from "./model.ts";
+import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { Timeline } from "./timeline.tsx";
+
+const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
+  <div>
+    <dt class="muted">{props.name}</dt>
+    <dd>{props.children}</dd>
+  </div>
+);
+
+export function TaskPage(props: { id: string; board: BoardState }) {
+  const live = props.board.tasks.find((task) => task.taskId === props.id);
+  const answer = useAnswer<TaskAnswer>(`tasks/${props.id}`, live?.revision);
+  return (
+    <Answer of={answer}>
+      {({ card, start, tainted, timeline, reports, cut }) => {
+        const now = live && live.revision > card.revision ? live : card;
+        const result = reports.findLast((report) => report.kind === "done" || report.kind === "failed");
+        return (
+          <div class="stack">
+            <Panel
+              title={now.title}
+              aside={
+                actionsOf(now).includes("stop") ? (
+                  <button type="button" class="btn" onClick={() => askStop(now)}>
+                    Stop
+                  </button>
+                ) : null
+              }
+            >
+              <dl class="facts-wide">
+                <Fact name="State">
+                  <StateMark view={statusView(now)} /> <span class="elapsed">{elapsed(now, nowMs.value)}</span>
+                </Fact>
+                <Fact name="Asked by">
+                  {start.quote.from.name} ({start.quote.from.role}), <Ago atMs={start.atMs} />
+                </Fact>
+                <Fact name="Where">
+                  {placeOf(start)} · <Id id={start.threadId} />
+                </Fact>
+                <Fact name="Machine">{start.endpoint?.name ?? "none"}</Fact>
+                <Fact name="Authority">
+                  {start.authority}
+                  {tainted ? ", tainted by public text: it runs no commands" : ""}
+                </Fact>
+                <Fact name="Model calls">
+                  {now.modelCalls} of {start.maxModelCalls}
+                </Fact>
+                <Fact name="Decision">
+                  <Id id={start.decisionId} /> · <a href={`#/trigger/${start.quote.triggerId}`}>why?</a>
+                </Fact>
+                {now.accepted === undefined ? null : <Fact name="Verdict">{now.accepted ? "accepted" : "rejected"}</Fact>}
+              </dl>
+              <blockquote class="asked" dir="auto">
+                {start.quote.text}
+              </blockquote>
+              {result ? (
+                <div class="result">
+                  <FoldedMarkdown text={result.text} />
+                </div>
+              ) : null}
+            </Panel>
+            <Panel title="Timeline" aside={cut ? <span class="tone-wait">cut: not all events are shown</span> : null}>
+              <Timeline entries={timeline} startMs={start.atMs} />
+            </Panel>
+          </div>
+        );
+      }}
+    </Answer>
+  );
+}
+
+function ThreadLine(props: { row: ThreadRow }) {
+  const { row } = props;
+  switch (row.kind) {
+    case "trigger":
+      return (
+        <li class="said">
+          <p class="said-head muted">
+            <strong dir="auto">{row.trigger.principal.name}</strong> ({row.trigger.principal.role}) · {row.trigger.kind} · <Ago atMs={row.atMs} />
+            {" · gate: "}
+            {row.verdict.outcome} ({row.verdict.rule}) · <a href={`#/trigger/${row.trigger.id}`}>why?</a>
+          </p>
+          <p class="said-text" dir="auto">
+            {row.trigger.text}
+          </p>
+        </li>
+      );
+    case "outbound":
+      return (
+        <li class="said said-ours">
+          <p class="said-head muted">
+            <strong>Switchyard</strong> · {row.outbound.kind} · <Ago atMs={row.atMs} /> · {row.state}
+            {row.detail ? ` (${row.detail})` : ""}
+            {row.outbound.decisionId ? (
+              <>
+                {" · "}
+                <Id id={row.outbound.decisionId} />
+              </>
+            ) : null}
+          </p>
+          <FoldedMarkdown text={row.outbound.text} />
+        </li>
+      );
+    case "topic":
+      return (
+        <li class="said">
+          <p class="said-head muted">
+            Became the task <a href={`#/task/${row.taskId}`}>{row.title}</a>, in a topic of its own <Id id={row.topicThreadId} />
+          </p>
+        </li>
+      );
+  }
+}
+
+export function ThreadPage(props: { id: string; board: BoardState }) {
+  const answer = useAnswer<ThreadAnswer>(`threads/${props.id}`, props.board);
+  return (
+    <Answer of={answer}>
+      {({ info, rows }) => (
+        <Panel title={info.title || info.threadKey} aside={<span class="muted">{placeOf(info)}</span>}>
+          <p class="panel-note muted">
+            {info.subscribers.length === 0 ? "Nobody is subscribed: the router decides about new messages." : "Passes through to "}
+            {info.subscribers.map((id) => (
+              <Id key={id} id={id} />
+            ))}
+            {info.url ? (
+              <>
+                {" · "}
+                <a href={info.url} target="_blank" rel="noopener noreferrer">
+                  open at the source
+                </a>
+              </>
+            ) : null}
+          </p>
+          {rows.length === 0 ? (
+            <Empty>Nothing was said here yet.</Empty>
+          ) : (
+            <ol class="list said-list">
+              {rows.map((row) => (
+                <ThreadLine key={row.seq} row={row} />
+              ))}
+            </ol>
+          )}
+        </Panel>
+      )}
+    </Answer>
+  );
+}
+
+export function DecisionPage(props: { id: string }) {
+  const answer = useAnswer<DecisionAnswer>(`decisions/${props.id}`);
+  return (
+    <Answer of={answer}>
+      {({ decision, events }) => (
+        <div class="stack">
+          <Panel title={`Decision: ${decision.tool}`}>
+            <dl class="facts-wide">
+              <Fact name="When">
+                <Ago atMs={decision.atMs} /> ({exact(decision.atMs)})
+              </Fact>
+              <Fact name="By">{decision.by === "code" ? "a fixed rule" : `the router's model, turn ${decision.turn}`}</Fact>
+              <Fact name="Lane and authority">
+                {decision.lane}, {decision.authority}
+              </Fact>
+              <Fact name="Settles">
+                {decision.settles.map((id) => (
+                  <Id key={id} id={id} />
+                ))}
+              </Fact>
+              {decision.taskId ? (
+                <Fact name="Task">
+                  <Id id={decision.taskId} />
+                </Fact>
+              ) : null}
+              {decision.threadId ? (
+                <Fact name="Thread">
+                  <Id id={decision.threadId} />
+                </Fact>
+              ) : null}
+            </dl>
+            <blockquote class="asked" dir="auto">
+              {decision.reason}
+            </blockquote>
+          </Panel>
+          <Panel title="What followed">
+            <Timeline
+              startMs={decision.atMs}
+              entries={events.map((logged): TimelineEntry => ({ ...logged, lane: "router", object: "router" }))}
+            />
+          </Panel>
+        </div>
+      )}
+    </Answer>
+  );
+}
+
+/** The answer in words: each step that the trigger took, in order. */
+export function WhyPage(props: { id: string; board: BoardState }) {
+  const answer = useAnswer<WhyAnswer>(`triggers/${props.id}/why`, props.board.decisions[0]?.decisionId);
+  return (
+    <Answer of={answer}>
+      {(why) => (
+        <Panel title="Why was this (not) answered?">
+          <blockquote class="asked" dir="auto">
+            {why.trigger.text || why.trigger.kind}
+          </blockquote>
+          <ol class="why">
+            <li>
+              It came from {why.trigger.principal.name} ({why.trigger.principal.role}) by {why.trigger.source}, {why.trigger.kind},{" "}
+              <Ago atMs={why.acceptedMs} />, as row {why.seq} of <Id id={why.threadId} />.
+            </li>
+            <li>
+              The gate said <strong>{why.verdict.outcome}</strong> by the rule “{why.verdict.rule}”: {why.verdict.reason}
+            </li>
+            {why.subscribers.length > 0 ? (
+              <li>
+                The thread passed it through at once to{" "}
+                {why.subscribers.map((id) => (
+                  <Id key={id} id={id} />
+                ))}
+                , without a decision of the router.
+              </li>
+            ) : null}
+            {why.decisions.map((decision) => (
+              <li key={decision.decisionId}>
+                {decision.by === "code" ? "A fixed rule" : "The router"} decided <strong>{decision.tool}</strong> with the authority of{" "}
+                {decision.authority}: {decision.reason} (<Id id={decision.decisionId} />
+                {decision.taskId ? (
+                  <>
+                    , <Id id={decision.taskId} />
+                  </>
+                ) : null}
+                )
+              </li>
+            ))}
+            {why.refusals.map((refusal) => (
+              <li key={`${refusal.atMs}${refusal.tool}`}>
+                A call of {refusal.tool} was refused by code: {refusal.reason}
+              </li>
+            ))}
+            {why.escalated ? <li>It was put to the operators: {why.escalated.question}</li> : null}
+            {why.replies.map((reply) => (
+              <li key={reply.outbound.id}>
+                Answered <Ago atMs={reply.atMs} /> ({reply.state}): <q dir="auto">{reply.outbound.text.slice(0, 300)}</q>
+              </li>
+            ))}
+            {why.decisions.length + why.subscribers.length + why.replies.length === 0 && why.escalated === null ? (
+              <li>
+                {why.verdict.outcome === "record" || why.verdict.outcome === "ignore"
+                  ? "So nobody was asked for a decision."
+                  : "It waits for the router’s next turn."}
+              </li>
+            ) : null}
+          </ol>
+        </Panel>
+      )}
+    </Answer>
+  );
+}

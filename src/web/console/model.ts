@@ -1,0 +1,110 @@
+// The console's view logic without a page: routes, filters, counts, and what an id leads to.
+import { ownerOf } from "../../core/ids.ts";
+import type { BoardNotice, BoardState, BoardTask } from "../../protocol/board.ts";
+import { statusView } from "../shared/status.ts";
+import { dayKey } from "../shared/time.ts";
+
+export type Route =
+  | { page: "now" | "tasks" | "decisions" | "machines" | "people" }
+  | { page: "task" | "thread" | "trigger" | "decision"; id: string }
+  | { page: "unknown"; hash: string };
+
+const detailPages = ["task", "thread", "trigger", "decision"] as const;
+const listPages = ["tasks", "decisions", "machines", "people"] as const;
+
+/** `#/task/tsk_…` and its like; an empty hash is the first screen. */
+export function parseRoute(hash: string): Route {
+  const [, page = "", id = ""] = hash.replace(/^#/, "").split("/");
+  if (page === "") return { page: "now" };
+  for (const known of listPages) if (page === known && id === "") return { page: known };
+  for (const known of detailPages) if (page === known && /^[a-z]+_[a-z0-9-]+$/.test(id)) return { page: known, id };
+  return { page: "unknown", hash };
+}
+
+/** Where an id leads in the console; null when there is no page for it. */
+export function linkOf(id: string): string | null {
+  const prefix = id.slice(0, id.indexOf("_"));
+  const ownerLink = (ownerPrefix: "tsk" | "thr"): string | null => {
+    const owner = ownerOf(id, ownerPrefix);
+    return owner === null ? null : linkOf(owner);
+  };
+  switch (prefix) {
+    case "tsk":
+      return `#/task/${id}`;
+    case "thr":
+      return `#/thread/${id}`;
+    case "trg":
+      return `#/trigger/${id}`;
+    case "dec":
+      return `#/decision/${id}`;
+    case "rep":
+      return ownerLink("tsk");
+    case "out":
+      return ownerLink("thr");
+    case "ep":
+      return "#/machines";
+    default:
+      return null;
+  }
+}
+
+const textOf = (task: BoardTask): string =>
+  [task.title, task.askedBy, task.source, task.place, task.machine ?? "", statusView(task).word, task.line, task.taskId]
+    .join(" ")
+    .toLowerCase();
+
+/** Tasks that hold every word of the query. */
+export function filterTasks(tasks: readonly BoardTask[], query: string): BoardTask[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  return tasks.filter((task) => words.every((word) => textOf(task).includes(word)));
+}
+
+/** Open ones first, those that wait for a person on top; within each the newest first. */
+export function sortTasks(tasks: readonly BoardTask[]): BoardTask[] {
+  const rank = (task: BoardTask): number => {
+    const view = statusView(task);
+    return view.forYou ? 0 : view.open ? 1 : 2;
+  };
+  return [...tasks].sort((a, b) => rank(a) - rank(b) || b.startedMs - a.startedMs);
+}
+
+/** The board's tasks and older ones together; of one task the higher revision. */
+export function mergeTasks(live: readonly BoardTask[], stored: readonly BoardTask[]): BoardTask[] {
+  const byId = new Map<string, BoardTask>();
+  for (const task of [...stored, ...live]) {
+    const known = byId.get(task.taskId);
+    if (!known || known.revision <= task.revision) byId.set(task.taskId, task);
+  }
+  return [...byId.values()];
+}
+
+export type Waiting = { kind: "notice"; notice: BoardNotice } | { kind: "task"; task: BoardTask };
+
+/** What waits for a person: questions first, then tasks, then refusals and faults. */
+export function waitingOf(board: BoardState): Waiting[] {
+  const questions = board.notices.filter((notice) => notice.kind === "question");
+  const rest = board.notices.filter((notice) => notice.kind !== "question");
+  const tasks = board.tasks.filter((task) => statusView(task).forYou);
+  return [
+    ...questions.map((notice): Waiting => ({ kind: "notice", notice })),
+    ...tasks.map((task): Waiting => ({ kind: "task", task })),
+    ...rest.map((notice): Waiting => ({ kind: "notice", notice })),
+  ];
+}
+
+export type Today = { tasks: number; done: number; failed: number; open: number; modelCalls: number };
+
+/** Counts of the local day, from the board's own tasks. */
+export function todayOf(tasks: readonly BoardTask[], nowMs: number): Today {
+  const today = tasks.filter((task) => dayKey(task.startedMs) === dayKey(nowMs));
+  return {
+    tasks: today.length,
+    done: today.filter((task) => task.status === "done").length,
+    failed: today.filter((task) => task.status === "failed").length,
+    open: tasks.filter((task) => statusView(task).open).length,
+    modelCalls: today.reduce((sum, task) => sum + task.modelCalls, 0),
+  };
+}
+
+/** Where a task came from, in a word: `widget`, `acme/app`. */
+export const placeOf = (task: { source: string; place: string }): string => (task.source === "web" ? "widget" : task.place);

@@ -1,0 +1,166 @@
+// Small parts that every page of the console uses.
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { BoardTask } from "../../protocol/board.ts";
+import { nowMs } from "../shared/clock.ts";
+import { StateMark } from "../shared/icons.tsx";
+import { actionsOf, statusView } from "../shared/status.ts";
+import { ago, elapsed, exact } from "../shared/time.ts";
+import { linkOf, placeOf } from "./model.ts";
+import { api, change, question } from "./store.ts";
+
+export const Ago = (props: { atMs: number }) => (
+  <time dateTime={new Date(props.atMs).toISOString()} title={exact(props.atMs)}>
+    {ago(props.atMs, nowMs.value)}
+  </time>
+);
+
+/** An id, as a link where it leads somewhere. */
+export function Id(props: { id: string }) {
+  const href = linkOf(props.id);
+  const short = props.id.length > 18 ? `${props.id.slice(0, 14)}…` : props.id;
+  return href === null ? (
+    <span class="id mono" title={props.id}>
+      {short}
+    </span>
+  ) : (
+    <a class="id mono" href={href} title={props.id}>
+      {short}
+    </a>
+  );
+}
+
+export function Panel(props: { title: string; count?: number | undefined; aside?: ComponentChildren; class?: string; children: ComponentChildren }) {
+  const id = `h-${props.title.replaceAll(/\W+/g, "-").toLowerCase()}`;
+  return (
+    <section class={`panel ${props.class ?? ""}`} aria-labelledby={id}>
+      <header class="panel-head">
+        <h2 id={id}>
+          {props.title}
+          {props.count === undefined ? null : <span class="count">{props.count}</span>}
+        </h2>
+        {props.aside}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** A line to copy: a command or a link. */
+export function CopyLine(props: { text: string; label: string }) {
+  const [word, setWord] = useState("Copy");
+  const copy = () => {
+    navigator.clipboard.writeText(props.text).then(
+      () => setWord("Copied"),
+      () => setWord("Select and copy by hand"),
+    );
+  };
+  return (
+    <div class="copy-line">
+      <code>{props.text}</code>
+      <button type="button" class="btn" aria-label={`${word}: ${props.label}`} onClick={copy}>
+        {word}
+      </button>
+    </div>
+  );
+}
+
+export const Empty = (props: { children: ComponentChildren }) => <div class="empty muted">{props.children}</div>;
+
+/** Asks before a task is stopped; says what that does. */
+export function askStop(task: { taskId: string; title: string; machine?: string | undefined }): void {
+  question.value = {
+    title: `Stop “${task.title}”?`,
+    text: `Its commands${task.machine ? ` on ${task.machine}` : ""} are ended and what it has not sent yet is dropped. What was said stays. It can be asked for again.`,
+    yes: "Stop it",
+    run: () => change(() => api("POST", `tasks/${task.taskId}/cancel`), "The task is being stopped."),
+  };
+}
+
+export const canStop = (task: BoardTask): boolean => actionsOf(task).includes("stop");
+
+export function TaskRow(props: { task: BoardTask }) {
+  const { task } = props;
+  const view = statusView(task);
+  return (
+    <li class="task-row">
+      <a class="row-link" href={`#/task/${task.taskId}`} data-row>
+        <span class="task-title" dir="auto">
+          {task.title}
+        </span>
+        <StateMark view={view} />
+        <span class="task-facts muted">
+          <span>
+            {task.askedBy} · {placeOf(task)}
+            {task.machine ? ` · ${task.machine}` : ""}
+          </span>
+          {view.open && task.line ? <span class="mono task-line">{task.line}</span> : null}
+        </span>
+        <span class="elapsed" title={`Started ${exact(task.startedMs)}`}>
+          {elapsed(task, nowMs.value)}
+        </span>
+      </a>
+      {canStop(task) ? (
+        <button type="button" class="btn btn-bare" aria-label={`Stop “${task.title}”`} onClick={() => askStop(task)}>
+          Stop
+        </button>
+      ) : null}
+    </li>
+  );
+}
+
+/** A native dialog that is open while it is on the page. */
+export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
+      <h2 id="dialog-title" dir="auto">
+        {props.title}
+      </h2>
+      {props.children}
+    </dialog>
+  );
+}
+
+type Loaded<T> = { kind: "loading" } | { kind: "here"; value: T } | { kind: "failed"; message: string };
+
+/** Reads an answer of the API; reads it again when `version` changes, and keeps the old one in sight meanwhile. */
+export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
+  const state = useSignal<Loaded<T> & { path?: string }>({ kind: "loading" });
+  useEffect(() => {
+    let current = true;
+    api<T>("GET", path).then(
+      (value) => {
+        if (current) state.value = { kind: "here", value, path };
+      },
+      (error: unknown) => {
+        if (current) state.value = { kind: "failed", message: error instanceof Error ? error.message : String(error), path };
+      },
+    );
+    return () => {
+      current = false;
+    };
+  }, [path, version]);
+  return state.value.path === path ? state.value : { kind: "loading" };
+}
+
+/** What an answer looks like while it is on its way, and when it does not come. */
+export function Answer<T>(props: { of: Loaded<T>; children: (value: T) => ComponentChildren }) {
+  switch (props.of.kind) {
+    case "loading":
+      return <Empty>Reading …</Empty>;
+    case "failed":
+      return (
+        <div class="empty" role="alert">
+          <p>{props.of.message}</p>
+          <p>
+            <a href="#/">Back to the first screen</a>
+          </p>
+        </div>
+      );
+    case "here":
+      return <>{props.children(props.of.value)}</>;
+  }
+}

@@ -1,0 +1,121 @@
+// People of the team: personal invite links, and taking access away.
+import { useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import type { InviteAnswer, PeopleAnswer, PersonRow } from "../../protocol/console.ts";
+import { Ago, Answer, CopyLine, Empty, Panel, useAnswer } from "./parts.tsx";
+import { api, change, question, say } from "./store.ts";
+
+export function PeoplePage() {
+  const version = useSignal(0);
+  const invite = useSignal<{ name: string; link: string } | null>(null);
+  const people = useAnswer<PeopleAnswer>("people", version.value);
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<"member" | "owner">("member");
+
+  const create = async (person: { name: string; role: "member" | "owner"; personId?: string }) => {
+    try {
+      const { link } = await api<InviteAnswer>("POST", "people", person);
+      invite.value = { name: person.name, link };
+      version.value++;
+      setName("");
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const revoke = (person: PersonRow) => {
+    question.value = {
+      title: `Withdraw the access of ${person.name}?`,
+      text: "Open pages of this person are closed at once and links that were not used yet stop working. Tasks that run go on. A new invite can be made at any time.",
+      yes: "Withdraw access",
+      run: async () => {
+        await change(() => api("POST", `people/${person.personId}/revoke`), `${person.name} has no access any more.`);
+        version.value++;
+      },
+    };
+  };
+
+  return (
+    <div class="stack">
+      <Panel title="Invite somebody">
+        <form
+          class="invite"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (name.trim() !== "") void create({ name: name.trim(), role });
+          }}
+        >
+          <label>
+            <span>Name</span>
+            <input class="field" dir="auto" maxLength={100} value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          </label>
+          <label>
+            <span>Role</span>
+            <select class="field" value={role} onChange={(event) => setRole(event.currentTarget.value === "owner" ? "owner" : "member")}>
+              <option value="member">Member: may start work on the team’s machines</option>
+              <option value="owner">Owner: a member who may also stop everything</option>
+            </select>
+          </label>
+          <button type="submit" class="btn btn-main">
+            Make an invite link
+          </button>
+        </form>
+        {invite.value ? (
+          <div class="steps" role="status">
+            <p>
+              A personal link for {invite.value.name}. It is shown only now; whoever opens it first is {invite.value.name}. Send it on a way that only
+              they read.
+            </p>
+            <CopyLine text={invite.value.link} label={`invite link for ${invite.value.name}`} />
+          </div>
+        ) : null}
+      </Panel>
+      <Panel title="People">
+        <Answer of={people}>
+          {(answer) =>
+            answer.people.length === 0 ? (
+              <Empty>Nobody is invited yet. Without an invite, people in the widget are guests: they can talk, but start nothing.</Empty>
+            ) : (
+              <ul class="list">
+                {answer.people.map((person) => (
+                  <li class="machine-row" key={person.personId}>
+                    <span class="machine-text">
+                      <span dir="auto">
+                        {person.name} <span class="muted">· {person.role}</span>
+                      </span>
+                      <span class="muted fine-print">
+                        {person.revokedMs === null ? (
+                          <>
+                            since <Ago atMs={person.createdMs} />
+                          </>
+                        ) : (
+                          <>
+                            access withdrawn <Ago atMs={person.revokedMs} />
+                          </>
+                        )}
+                      </span>
+                    </span>
+                    {person.revokedMs === null ? (
+                      <span class="row-buttons">
+                        <button
+                          type="button"
+                          class="btn btn-bare"
+                          aria-label={`New link for ${person.name}`}
+                          onClick={() => void create({ name: person.name, role: person.role, personId: person.personId })}
+                        >
+                          New link
+                        </button>
+                        <button type="button" class="btn" aria-label={`Withdraw the access of ${person.name}`} onClick={() => revoke(person)}>
+                          Withdraw
+                        </button>
+                      </span>
+                    ) : null}
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Answer>
+      </Panel>
+    </div>
+  );
+}
