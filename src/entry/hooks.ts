@@ -19,6 +19,8 @@ import type { AppEnv } from "./app.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
+/** Of this, reading who somebody is takes a part at most. */
+const recordsTimeoutMs = 2_000;
 /** A burst of deliveries is one write of "the last one arrived at". */
 const deliveryFactEveryMs = 60_000;
 const maxTitleChars = 300;
@@ -52,7 +54,12 @@ hooksDoor.post("/hooks/github", async (c) => {
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
-  const lookup: Lookup = { config: config.github, nowMs, personOf: (login) => personOf(c.env.DB, login), asking: new Map() };
+  const lookup: Lookup = {
+    config: config.github,
+    nowMs,
+    personOf: (login) => withTimeout(personOf(c.env.DB, login), recordsTimeoutMs, "D1"),
+    asking: new Map(),
+  };
   const results = await Promise.allSettled(
     parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );
