@@ -11,11 +11,11 @@ import { limits } from "../src/protocol/limits.ts";
 import type { RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
-import { RouterEffects } from "../src/storage/router-effects.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterStore } from "../src/storage/router-store.ts";
-import { RouterTurns } from "../src/storage/router-turns.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
+import { RouterEffects } from "./router-effects.ts";
+import { RouterTurns } from "./router-turns.ts";
 
 /** How long after a commit the inbox is looked at, if nothing did at once. */
 const turnFallbackMs = 5_000;

@@ -1,6 +1,13 @@
 // Triggers, reports and tasks for the router's tests.
-import { threadIdOf, triggerIdOf, childId, makeId } from "../../src/core/ids.ts";
-import { type KnownMachine, type KnownTask, laneOfReport, laneOfTrigger, type QueuedReport, type QueuedTrigger } from "../../src/core/router.ts";
+import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import {
+  type KnownMachine,
+  type KnownTask,
+  laneOfReport,
+  laneOfTrigger,
+  type QueuedReport,
+  type QueuedTrigger,
+} from "../../src/core/router.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { Report } from "../../src/protocol/task.ts";
 import type { Outcome, Trigger } from "../../src/protocol/trigger.ts";

@@ -1,13 +1,13 @@
 // Carries out what the router decided: chains of effects, in order within a decision, independent of each other.
-import { isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
-import { isOpen } from "../core/router.ts";
-import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect } from "../core/router-plan.ts";
-import { type Env, readConfig } from "../env.ts";
-import { faultPoint } from "../fault-point.ts";
-import { asFault } from "../protocol/fault.ts";
+import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
+import { isOpen } from "../src/core/router.ts";
+import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect } from "../src/core/router-plan.ts";
+import { type Env, readConfig } from "../src/env.ts";
+import { faultPoint } from "../src/fault-point.ts";
+import { asFault } from "../src/protocol/fault.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import { withTimeout } from "../src/storage/timeout.ts";
 import { applyEffect } from "./router-apply.ts";
-import type { RouterLedger } from "./router-ledger.ts";
-import { withTimeout } from "./timeout.ts";
 
 const callTimeoutMs = 30_000;
 /** The board is a projection: it is told again with the next change. */

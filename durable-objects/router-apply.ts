@@ -1,7 +1,7 @@
 // One effect of the router: a call to the object whose truth it changes. Each may be repeated; ids make that harmless.
-import { completeStart, type EffectResult, type EffectRow } from "../core/router-plan.ts";
-import { boardName, type Env } from "../env.ts";
-import type { RouterStore } from "./router-store.ts";
+import { completeStart, type EffectResult, type EffectRow } from "../src/core/router-plan.ts";
+import { boardName, type Env } from "../src/env.ts";
+import type { RouterStore } from "../src/storage/router-store.ts";
 
 /** Carries the effect out and returns what later effects of its chain need. */
 export async function applyEffect(env: Env, store: RouterStore, row: EffectRow): Promise<EffectResult> {

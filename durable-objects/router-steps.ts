@@ -1,25 +1,19 @@
-// The router's turns: a detached loop under a heartbeat and a lease. An answer counts only while its epoch does.
-import { retryAtMs } from "../core/alarms.ts";
-import { afterModelAnswer, type InboxItem, pickTurn, planModelFault, threadsToTell } from "../core/router.ts";
-import { decideStep, type ItemProgress, type StepOutcome } from "../core/router-decide.ts";
-import { capObserved, maxSegmentChars, observedLine, refuseRecall, renderTurn, summaryLines } from "../core/router-items.ts";
-import { tellWaiting } from "../core/router-plan.ts";
-import { routerPrompt } from "../core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../core/router-turn.ts";
-import { type Env, readConfig } from "../env.ts";
-import { faultPoint } from "../fault-point.ts";
-import { limits } from "../protocol/limits.ts";
-import type { Model, ModelMessage, ModelReply } from "../protocol/model.ts";
-import type { Lane } from "../protocol/principal.ts";
-import { routerTools } from "../protocol/router-tools.ts";
-import { recallObject } from "./recall.ts";
-import type { RouterEffects } from "./router-effects.ts";
-import type { RouterLedger } from "./router-ledger.ts";
-import { withTimeout } from "./timeout.ts";
+// One turn of the router's model: request, answer, check, commit. An answer counts only while its epoch does.
+import { retryAtMs } from "../src/core/alarms.ts";
+import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
+import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
+import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import { routerPrompt } from "../src/core/router-prompt.ts";
+import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../src/core/router-turn.ts";
+import { type Env, readConfig } from "../src/env.ts";
+import { faultPoint } from "../src/fault-point.ts";
+import { limits } from "../src/protocol/limits.ts";
+import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
+import type { Lane } from "../src/protocol/principal.ts";
+import { routerTools } from "../src/protocol/router-tools.ts";
+import { recallObject } from "../src/storage/recall.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
-const maxDispatchWaitMs = 3_000;
-const observeTimeoutMs = 2_000;
-const maxObservedThreads = 20;
 const maxOutputTokens = 4_000;
 const leaseSlackMs = 30_000;
 
@@ -33,7 +27,9 @@ type Turn = {
   items: Map<string, InboxItem>;
   observed: Map<string, number>;
 };
-type Picked = { lane: Lane; items: InboxItem[] };
+export type PickedTurn = { lane: Lane; items: InboxItem[] };
+/** A thread that moved by itself, up to `headSeq`. */
+export type Observed = { threadId: string; headSeq: number; line: string };
 type Step = Turn & {
   step: number;
   outcome: StepOutcome;
@@ -44,105 +40,25 @@ type Step = Turn & {
   open: string[];
 };
 
-export class RouterTurns {
+export class RouterSteps {
   readonly #storage: DurableObjectStorage;
   readonly #env: Env;
   readonly #ledger: RouterLedger;
-  readonly #effects: RouterEffects;
   readonly #model: Model;
-  /** The epoch of the loop that lives in this process; a lease of any other process is void, since an object has only one. */
-  #alive: number | null = null;
+  readonly #onCommit: () => void;
 
-  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, effects: RouterEffects, model: Model) {
+  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, model: Model, onCommit: () => void) {
     this.#storage = storage;
     this.#env = env;
     this.#ledger = ledger;
-    this.#effects = effects;
     this.#model = model;
-  }
-
-  get busy(): boolean {
-    return this.#alive !== null;
-  }
-
-  /** Starts the loop, unless one lives that holds its lease. */
-  kick(): void {
-    const { store, alarms } = this.#ledger;
-    const nowMs = Date.now();
-    if (this.#alive !== null && nowMs < store.meta().leaseUntilMs) return;
-    if (store.queuedCount() === 0) return;
-    const epoch = store.meta().epoch + 1;
-    this.#storage.transactionSync(() => {
-      store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
-      alarms.set("turn", "turn", nowMs + limits.heartbeatMs);
-    });
-    this.#alive = epoch;
-    void this.#loop(epoch);
-  }
-
-  /** The `turn` deadline: the heartbeat of a living loop, the start of a new one. */
-  wake(nowMs: number): number | undefined {
-    this.kick();
-    return this.#alive === null ? undefined : nowMs + limits.heartbeatMs;
+    this.#onCommit = onCommit;
   }
 
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
 
-  async #loop(epoch: number): Promise<void> {
-    let crashed = false;
-    try {
-      while (this.#mine(epoch)) {
-        this.#renewLease(epoch, limits.leaseMs);
-        await this.#effects.dispatched(maxDispatchWaitMs);
-        const next = this.#pick();
-        if (next === null) break;
-        const observed = next.lane === "team" ? await this.#observe() : [];
-        // What came meanwhile belongs to this turn as well.
-        const picked = this.#pick();
-        if (picked === null || !this.#mine(epoch)) break;
-        await this.#turn(epoch, picked, observed);
-      }
-    } catch (error) {
-      crashed = true;
-      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
-    }
-    if (this.#alive === epoch) this.#rest(crashed);
-  }
-
-  #pick(): Picked | null {
-    const { store } = this.#ledger;
-    return pickTurn(store.queued(), this.#effects.held(), store.meta(), Date.now());
-  }
-
-  /** The loop ends: what is left waits for its time, or for the effect that holds it back. */
-  #rest(crashed: boolean): void {
-    const { store, alarms } = this.#ledger;
-    const nowMs = Date.now();
-    this.#alive = null;
-    this.#tellWaiting();
-    if (store.queuedCount() === 0) alarms.clear("turn");
-    else alarms.set("turn", "turn", Math.max(store.meta().retryAtMs, crashed ? retryAtMs(nowMs, 3) : nowMs + 1_000));
-  }
-
-  #renewLease(epoch: number, ms: number): void {
-    const { store } = this.#ledger;
-    if (this.#mine(epoch)) store.setMeta({ ...store.meta(), leaseUntilMs: Date.now() + ms });
-  }
-
-  /** One line a thread that moved by itself; a thread that does not answer is asked again in the next turn. */
-  async #observe(): Promise<{ threadId: string; headSeq: number; line: string }[]> {
-    const unseen = this.#ledger.store.unseen(maxObservedThreads);
-    const answers = await Promise.allSettled(
-      unseen.map(async ({ threadId, seenSeq }) => {
-        const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seenSeq, limit: 50 });
-        const { info, rows } = await withTimeout(read, observeTimeoutMs, threadId);
-        return { threadId, headSeq: rows.at(-1)?.seq ?? info.headSeq, line: observedLine(info, rows) };
-      }),
-    );
-    return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
-  }
-
-  async #turn(epoch: number, picked: Picked, observed: { threadId: string; headSeq: number; line: string }[]): Promise<void> {
+  /** One turn: steps until everything is settled, or nothing more was read. */
+  async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
     const { store, log } = this.#ledger;
     const meta = store.meta();
     const { lane } = picked;
@@ -224,7 +140,7 @@ export class RouterTurns {
     if (!this.#mine(turn.epoch)) return null;
     this.#storage.transactionSync(() => {
       this.#ledger.log.append({ kind: "router.model", ...this.#about(turn, step), phase: "reserve" }, startedMs);
-      this.#renewLease(turn.epoch, limits.modelCallTimeoutMs + leaseSlackMs);
+      this.#ledger.store.setMeta({ ...this.#ledger.store.meta(), leaseUntilMs: startedMs + limits.modelCallTimeoutMs + leaseSlackMs });
     });
     await faultPoint(config.faultUrl, "router.model.called");
     try {
@@ -267,21 +183,6 @@ export class RouterTurns {
     }
   }
 
-  /** During an outage: people of the team who wait hear so, once each thread. */
-  #tellWaiting(): void {
-    const { store } = this.#ledger;
-    const meta = store.meta();
-    if (meta.notice === null) return;
-    const text = meta.notice;
-    const waiting = threadsToTell(store.queued(), meta.told);
-    if (waiting.length === 0) return;
-    this.#storage.transactionSync(() => {
-      for (const item of waiting) this.#ledger.commit(tellWaiting(item, text, meta.turn), Date.now());
-      store.setMeta({ ...meta, told: [...meta.told, ...waiting.map((item) => item.threadId)].slice(-500) });
-    });
-    this.#effects.kick();
-  }
-
   /** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
   async #read(turn: Turn, calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
     const items = [...turn.items.values()];
@@ -322,7 +223,7 @@ export class RouterTurns {
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);
       return true;
     });
-    this.#effects.kick();
+    this.#onCommit();
     return committed;
   }
 }

@@ -1,0 +1,135 @@
+// The router's loop: detached, under a heartbeat and a lease. Whoever wakes the object takes over a loop that died.
+import { retryAtMs } from "../src/core/alarms.ts";
+import { pickTurn, threadsToTell } from "../src/core/router.ts";
+import { observedLine } from "../src/core/router-items.ts";
+import { tellWaiting } from "../src/core/router-plan.ts";
+import type { Env } from "../src/env.ts";
+import { limits } from "../src/protocol/limits.ts";
+import type { Model } from "../src/protocol/model.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import { withTimeout } from "../src/storage/timeout.ts";
+import type { RouterEffects } from "./router-effects.ts";
+import { type Observed, type PickedTurn, RouterSteps } from "./router-steps.ts";
+
+const maxDispatchWaitMs = 3_000;
+const observeTimeoutMs = 2_000;
+const maxObservedThreads = 20;
+
+export class RouterTurns {
+  readonly #storage: DurableObjectStorage;
+  readonly #env: Env;
+  readonly #ledger: RouterLedger;
+  readonly #effects: RouterEffects;
+  readonly #steps: RouterSteps;
+  /** The epoch of the loop that lives in this process; a lease of any other process is void, since an object has only one. */
+  #alive: number | null = null;
+
+  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, effects: RouterEffects, model: Model) {
+    this.#storage = storage;
+    this.#env = env;
+    this.#ledger = ledger;
+    this.#effects = effects;
+    this.#steps = new RouterSteps(storage, env, ledger, model, () => effects.kick());
+  }
+
+  get busy(): boolean {
+    return this.#alive !== null;
+  }
+
+  /** Starts the loop, unless one lives that holds its lease. */
+  kick(): void {
+    const { store, alarms } = this.#ledger;
+    const nowMs = Date.now();
+    if (this.#alive !== null && nowMs < store.meta().leaseUntilMs) return;
+    if (store.queuedCount() === 0) return;
+    const epoch = store.meta().epoch + 1;
+    this.#storage.transactionSync(() => {
+      store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
+      alarms.set("turn", "turn", nowMs + limits.heartbeatMs);
+    });
+    this.#alive = epoch;
+    void this.#loop(epoch);
+  }
+
+  /** The `turn` deadline: the heartbeat of a living loop, the start of a new one. */
+  wake(nowMs: number): number | undefined {
+    this.kick();
+    return this.#alive === null ? undefined : nowMs + limits.heartbeatMs;
+  }
+
+  #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
+
+  async #loop(epoch: number): Promise<void> {
+    let crashed = false;
+    try {
+      while (this.#mine(epoch)) {
+        this.#renewLease(epoch, limits.leaseMs);
+        await this.#effects.dispatched(maxDispatchWaitMs);
+        const next = this.#pick();
+        if (next === null) break;
+        const observed = next.lane === "team" ? await this.#observe() : [];
+        // What came meanwhile belongs to this turn as well.
+        const picked = this.#pick();
+        if (picked === null || !this.#mine(epoch)) break;
+        await this.#steps.turn(epoch, picked, observed);
+      }
+    } catch (error) {
+      crashed = true;
+      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
+    }
+    if (this.#alive === epoch) this.#rest(crashed);
+  }
+
+  #pick(): PickedTurn | null {
+    const { store } = this.#ledger;
+    return pickTurn(store.queued(), this.#effects.held(), store.meta(), Date.now());
+  }
+
+  /** The loop ends: what is left waits for its time, or for the effect that holds it back and kicks us when it is applied. */
+  #rest(crashed: boolean): void {
+    const { store, alarms } = this.#ledger;
+    const nowMs = Date.now();
+    this.#alive = null;
+    this.#tellWaiting();
+    if (store.queuedCount() === 0) alarms.clear("turn");
+    else alarms.set("turn", "turn", wakeAtMs(store.meta().retryAtMs, nowMs, crashed));
+  }
+
+  #renewLease(epoch: number, ms: number): void {
+    const { store } = this.#ledger;
+    if (this.#mine(epoch)) store.setMeta({ ...store.meta(), leaseUntilMs: Date.now() + ms });
+  }
+
+  /** One line a thread that moved by itself; a thread that does not answer is asked again in the next turn. */
+  async #observe(): Promise<Observed[]> {
+    const unseen = this.#ledger.store.unseen(maxObservedThreads);
+    const answers = await Promise.allSettled(
+      unseen.map(async ({ threadId, seenSeq }) => {
+        const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seenSeq, limit: 50 });
+        const { info, rows } = await withTimeout(read, observeTimeoutMs, threadId);
+        return { threadId, headSeq: rows.at(-1)?.seq ?? info.headSeq, line: observedLine(info, rows) };
+      }),
+    );
+    return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+  }
+
+  /** During an outage: people of the team who wait hear so, once each thread. */
+  #tellWaiting(): void {
+    const { store } = this.#ledger;
+    const meta = store.meta();
+    if (meta.notice === null) return;
+    const text = meta.notice;
+    const waiting = threadsToTell(store.queued(), meta.told);
+    if (waiting.length === 0) return;
+    this.#storage.transactionSync(() => {
+      for (const item of waiting) this.#ledger.commit(tellWaiting(item, text, meta.turn), Date.now());
+      store.setMeta({ ...meta, told: [...meta.told, ...waiting.map((item) => item.threadId)].slice(-500) });
+    });
+    this.#effects.kick();
+  }
+}
+
+function wakeAtMs(backOffUntilMs: number, nowMs: number, crashed: boolean): number {
+  if (crashed) return retryAtMs(nowMs, 3);
+  return backOffUntilMs > nowMs ? backOffUntilMs : nowMs + limits.heartbeatMs;
+}

@@ -1,0 +1,258 @@
+import { describe, expect, test } from "vitest";
+import { triggerIdOf } from "../../src/core/ids.ts";
+import type { InboxItem } from "../../src/core/router.ts";
+import { decideStep, readCall, type TurnView } from "../../src/core/router-decide.ts";
+import type { RouterEffect } from "../../src/core/router-plan.ts";
+import { routerTools } from "../../src/protocol/router-tools.ts";
+import { guest, machineOf, member, owner, queuedReport, queuedTrigger, reportOf, taskOf } from "../support/router-fixtures.ts";
+
+const root = queuedTrigger({ name: "root", by: member });
+const issue = queuedTrigger({ name: "issue", by: member, thread: "12" });
+const visitor = queuedTrigger({ name: "visitor", by: guest });
+const laptop = machineOf("laptop");
+
+const viewOf = (items: InboxItem[], parts: Partial<TurnView> = {}): TurnView => ({
+  turn: 7,
+  step: 1,
+  lane: items[0]?.lane ?? "team",
+  capped: false,
+  nowMs: 1000,
+  agentName: "Switchyard",
+  items: new Map(items.map((item) => [item.id, item])),
+  progress: new Map(),
+  tasks: new Map(),
+  machines: [laptop],
+  ...parts,
+});
+const calls = (...list: [string, unknown][]) => list.map(([tool, input], i) => ({ callId: `c${i}`, tool, input }));
+const decide = (items: InboxItem[], list: [string, unknown][], parts: Partial<TurnView> = {}) =>
+  decideStep(viewOf(items, parts), calls(...list));
+const kinds = (effects: RouterEffect[] | undefined) => effects?.map((effect) => effect.kind);
+const posts = (effects: RouterEffect[] | undefined) => effects?.flatMap((effect) => (effect.kind === "post" ? [effect.input] : [])) ?? [];
+const work = (item: InboxItem, more: object = {}): [string, unknown] => [
+  "dispatch",
+  { settles: [item.id], title: "Run the tests", goal: "Run them and say what fails.", ...more },
+];
+
+describe("reading calls", () => {
+  test("[RD1] a tool that does not exist and an input that does not fit are refused in words, and nothing is done", () => {
+    const outcome = decide(
+      [root],
+      [
+        ["run_command", { script: "rm -rf /" }],
+        ["reply", { settles: [], text: "x" }],
+        ["reply", "{broken"],
+      ],
+    );
+    expect(outcome.decisions).toEqual([]);
+    expect(outcome.refused.map((each) => each.reason)).toEqual([
+      expect.stringContaining('There is no tool "run_command"'),
+      expect.stringContaining("The input of reply does not fit"),
+      expect.stringContaining("The input of reply does not fit"),
+    ]);
+    expect(outcome.results.every((result) => result?.includes("refused"))).toBe(true);
+  });
+
+  test("[RD1] a name inherited from Object is no tool", () => {
+    for (const tool of ["constructor", "toString", "__proto__"])
+      expect(readCall({ callId: "c", tool, input: {} })).toHaveProperty("problem");
+  });
+
+  test("there is no tool that executes anything", () => {
+    expect(Object.keys(routerTools)).toEqual([
+      "reply",
+      "relay",
+      "dispatch",
+      "deliver",
+      "record",
+      "ignore",
+      "cancel",
+      "ask_human",
+      "recall",
+    ]);
+  });
+});
+
+describe("settling", () => {
+  test("[RD2] an unknown id settles nothing; a known one beside it counts", () => {
+    expect(decide([root], [["record", { settles: ["trg_no-no"], reason: "r" }]]).refused[0]?.reason).toContain("trg_no-no does not wait");
+    const both = decide([root], [["record", { settles: [root.id, "trg_no-no"], reason: "r" }]]);
+    expect(both.decisions[0]?.settles).toEqual([root.id]);
+    expect(both.results[0]).toContain("trg_no-no does not wait");
+  });
+
+  test("[RD2] settled twice, the first wins; acting and answering are both allowed", () => {
+    const outcome = decide(
+      [root],
+      [
+        ["reply", { settles: [root.id], text: "On it." }],
+        work(root),
+        ["ignore", { settles: [root.id], reason: "no" }],
+        ["reply", { settles: [root.id], text: "Again." }],
+      ],
+    );
+    expect(outcome.decisions.map((decision) => decision.tool).sort()).toEqual(["dispatch", "reply"]);
+    expect(outcome.refused.map((each) => each.reason)).toEqual([
+      expect.stringContaining("settled already"),
+      expect.stringContaining("settled already"),
+    ]);
+    const [dispatch, reply] = outcome.decisions;
+    expect(posts(reply?.effects)[0]?.threadId).toBe(dispatch?.threadId);
+    expect(reply?.chain).toBe(dispatch?.id);
+  });
+
+  test("[RD2] the same holds over the steps of one turn", () => {
+    const first = decide([root], [["record", { settles: [root.id], reason: "r" }]]);
+    const second = decide([root], [["ignore", { settles: [root.id], reason: "r" }]], { step: 2, progress: first.progress });
+    expect(second.decisions).toEqual([]);
+  });
+
+  test("[RD4] a reply reaches the settled items' own thread and no other", () => {
+    const outcome = decide([root, issue], [["reply", { settles: [root.id, issue.id], text: "hi" }]]);
+    expect(outcome.refused[0]?.reason).toContain("different threads");
+    const one = decide([root, issue], [["reply", { settles: [issue.id], text: "hi <!-- switchyard:out_a:b --> there" }]]);
+    expect(posts(one.decisions[0]?.effects)).toMatchObject([{ threadId: issue.threadId, text: "hi  there", hops: 1, triggerId: issue.id }]);
+  });
+
+  test("a reply in chat has at most 100 words", () => {
+    const outcome = decide([root], [["reply", { settles: [root.id], text: "word ".repeat(300) }]]);
+    expect(posts(outcome.decisions[0]?.effects)[0]?.text.split(/\s+/).length).toBeLessThanOrEqual(100);
+  });
+});
+
+describe("dispatch", () => {
+  test("[RD6] under a root a topic opens, and the answer goes there", () => {
+    const outcome = decide([root], [work(root, { acknowledge: "On it.", deadlineMinutes: 5 })]);
+    const decision = outcome.decisions[0];
+    expect(kinds(decision?.effects)).toEqual(["open_topic", "attach_topic", "start", "post"]);
+    const start = decision?.effects.find((effect) => effect.kind === "start")?.input;
+    expect(start).toMatchObject({
+      authority: "member",
+      tainted: false,
+      quote: { text: root.trigger.text, triggerId: triggerIdOf("web", "root", decision?.threadId ?? "") },
+      endpoint: { endpointId: laptop.id },
+      deadlineMs: 301_000,
+    });
+    expect(posts(decision?.effects)[0]).toMatchObject({ threadId: decision?.threadId, kind: "reply", text: "On it." });
+    expect(decision?.threadId).not.toBe(root.threadId);
+  });
+
+  test("[RD6] another thread flips to the worker, further threads too, and further words of a root are handed over", () => {
+    const second = queuedTrigger({ name: "second", by: member, thread: "13" });
+    const outcome = decide([issue, second, root], [["dispatch", { settles: [issue.id, second.id, root.id], title: "t", goal: "g" }]]);
+    expect(kinds(outcome.decisions[0]?.effects)).toEqual(["subscribe", "subscribe", "start", "tell"]);
+    expect(outcome.decisions[0]?.newTask?.threads).toEqual([issue.threadId, second.threadId]);
+  });
+
+  test("the same decision makes the same task", () => {
+    expect(decide([root], [work(root)]).decisions).toEqual(decide([root], [work(root)]).decisions);
+  });
+
+  test("[RD6] a machine that is named must exist; without a name an online one comes first", () => {
+    expect(decide([root], [work(root, { machine: "mainframe" })]).refused[0]?.reason).toContain("there are laptop");
+    const off = machineOf("alpha", { online: false, seenMs: 9 });
+    const chosen = (machines: TurnView["machines"]) =>
+      decide([root], [work(root)], { machines }).decisions[0]?.effects.find((effect) => effect.kind === "start")?.input.endpoint?.name;
+    expect(chosen([off, laptop])).toBe("laptop");
+    expect(chosen([off, machineOf("beta", { online: false, seenMs: 3 })])).toBe("alpha");
+    expect(chosen([machineOf("gone", { revoked: true })])).toBeUndefined();
+  });
+});
+
+describe("authority", () => {
+  test("[RD5] a guest who asks for work hears why not, the team sees it, and the trigger is settled", () => {
+    const outcome = decide([visitor], [work(visitor), ["reply", { settles: [visitor.id], text: "Started!" }]]);
+    expect(outcome.decisions).toHaveLength(1);
+    const refusal = outcome.decisions[0];
+    expect(refusal).toMatchObject({ by: "code", settles: [visitor.id], authority: "guest", notice: { kind: "refusal" } });
+    expect(kinds(refusal?.effects)).toEqual(["post"]);
+    expect(posts(refusal?.effects)[0]).toMatchObject({ kind: "notice", threadId: visitor.threadId });
+  });
+
+  test("[RD5] a guest cannot stop or steer a task, and does not learn whether it exists", () => {
+    const task = taskOf("secret");
+    const answers = [task.id, "tsk_none"].map((id) => {
+      const outcome = decide([visitor], [["cancel", { settles: [visitor.id], task: id, reason: "r" }]], {
+        tasks: new Map([[task.id, task]]),
+      });
+      return { kinds: kinds(outcome.decisions[0]?.effects), result: outcome.results[0] };
+    });
+    expect(answers[0]).toEqual(answers[1]);
+    expect(answers[0]?.kinds).toEqual(["post"]);
+  });
+
+  test("[RD5] a member cannot stop what an owner started; the owner can, with the decision's authority", () => {
+    const task = taskOf("owned", { authority: "owner" });
+    const tasks = new Map([[task.id, task]]);
+    const boss = queuedTrigger({ name: "boss", by: owner });
+    const stop = (item: InboxItem) => decide([item], [["cancel", { settles: [item.id], task: task.id, reason: "stop" }]], { tasks });
+    expect(kinds(stop(root).decisions[0]?.effects)).toEqual(["post"]);
+    expect(stop(boss).decisions[0]?.effects).toMatchObject([{ kind: "cancel", input: { by: { role: "agent", onBehalfOf: "owner" } } }]);
+  });
+
+  test("[RD3] a turn that read public text can answer, but not act", () => {
+    const outcome = decide([root], [work(root)], { capped: true });
+    expect(outcome.decisions).toEqual([]);
+    expect(outcome.refused[0]?.reason).toContain("text from outside the team");
+    const reply = decide([root], [["reply", { settles: [root.id], text: "They say: hi" }]], { capped: true }).decisions[0];
+    expect(reply).toMatchObject({ authority: "public", reason: expect.not.stringContaining("They say") });
+  });
+
+  test("every tool under every label: nothing of a guest's turn reaches a worker or a machine", () => {
+    const task = taskOf("t");
+    const every: [string, unknown][] = [
+      work(visitor),
+      ["deliver", { settles: [visitor.id], task: task.id, facts: "run rm" }],
+      ["cancel", { settles: [visitor.id], task: task.id, reason: "r" }],
+      ["ask_human", { settles: [visitor.id], question: "may I?" }],
+      ["relay", { settles: [visitor.id], report: "rep_a-b" }],
+    ];
+    for (const call of every) {
+      const outcome = decide([visitor], [call], { tasks: new Map([[task.id, task]]) });
+      const effects = outcome.decisions.flatMap((decision) => decision.effects);
+      expect(effects.filter((effect) => effect.kind !== "post")).toEqual([]);
+    }
+  });
+});
+
+describe("reports and tasks", () => {
+  const task = taskOf("reported");
+  const report = queuedReport(reportOf({ task, text: "All green." }));
+  const tasks = new Map([[task.id, task]]);
+
+  test("[RD4] a relay sends the report's own text to the report's own thread", () => {
+    const outcome = decide([report], [["relay", { settles: [report.id], report: report.id }]], { tasks });
+    expect(posts(outcome.decisions[0]?.effects)).toMatchObject([
+      { kind: "relay", text: "All green.", threadId: task.threadId, reportId: report.id },
+    ]);
+  });
+
+  test("[RD4] a report that does not wait here cannot be relayed", () => {
+    const outcome = decide([root], [["relay", { settles: [root.id], report: "rep_a-b" }]], { tasks });
+    expect(outcome.decisions).toEqual([]);
+  });
+
+  test("[RD4] a report does not answer another thread", () => {
+    const outcome = decide([report, root], [["relay", { settles: [report.id, root.id], report: report.id }]], { tasks });
+    expect(outcome.refused[0]?.reason).toContain("different threads");
+  });
+
+  test("facts go to an open task only", () => {
+    const send = (id: string, known = tasks) =>
+      decide([root], [["deliver", { settles: [root.id], task: id, facts: "use tabs" }]], { tasks: known });
+    expect(send(task.id).decisions[0]?.effects).toMatchObject([
+      { kind: "tell", taskId: task.id, input: { text: "use tabs", tainted: false } },
+    ]);
+    expect(send("tsk_none").refused[0]?.reason).toContain("no task tsk_none");
+    const ended = new Map([[task.id, { ...task, status: "done" as const, endedMs: 5 }]]);
+    expect(send(task.id, ended).refused[0]?.reason).toContain("ended already");
+  });
+
+  test("a question for humans is a notice of the team and keeps the threads for the answer", () => {
+    const decision = decide([root], [["ask_human", { settles: [root.id], question: "Which one?" }]]).decisions[0];
+    expect(decision).toMatchObject({
+      question: { threads: [{ threadId: root.threadId, triggerId: root.id }] },
+      notice: { kind: "question" },
+    });
+  });
+});
