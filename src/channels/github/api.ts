@@ -19,6 +19,9 @@ export async function callGitHub(config: Config["github"], call: GitHubCall): Pr
   const unseen = call.method === "POST" ? "unknown" : "later";
   let response: Response;
   let text: string;
+  // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), call.timeoutMs);
   try {
     response = await fetch(`${config.apiUrl.replace(/\/+$/, "")}${call.path}`, {
       method: call.method,
@@ -32,13 +35,15 @@ export async function callGitHub(config: Config["github"], call: GitHubCall): Pr
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       // The token must not follow a redirect to another host.
       redirect: "manual",
-      signal: AbortSignal.timeout(call.timeoutMs),
+      signal: abort.signal,
     });
     text = await response.text();
   } catch (error) {
-    const timedOut = error instanceof Error && error.name === "TimeoutError";
+    const timedOut = abort.signal.aborted;
     const message = timedOut ? `GitHub did not answer within ${call.timeoutMs / 1000} seconds.` : "GitHub could not be reached.";
     throw new Fault(timedOut ? "timeout" : "unavailable", message, { retry: unseen, cause: error });
+  } finally {
+    clearTimeout(timer);
   }
   if (!response.ok) throw faultOf(response, text, unseen);
   try {
