@@ -133,6 +133,11 @@ export class TestDaemon {
     return this.#frames.splice(0);
   }
 
+  /** Kinds of the frames that came and were not taken. */
+  seen(): string[] {
+    return this.#frames.map((frame) => frame.t);
+  }
+
   async closing(): Promise<{ code: number; reason: string }> {
     return vi.waitFor(() => {
       if (!this.closed) throw new Error("still open");
