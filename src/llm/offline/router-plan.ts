@@ -1,0 +1,229 @@
+// The offline router: one decision for each trigger and report of the last message.
+import { excerpt, parseMessage } from "../../core/context.ts";
+import type { ContextItem, RouterItem, TaskLine } from "../../protocol/context-items.ts";
+import type { Lane } from "../../protocol/principal.ts";
+import type { Answer, Chat } from "./chat.ts";
+import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
+import { readIntents } from "./read-intents.ts";
+
+type Trigger = Extract<RouterItem, { item: "trigger" }>;
+type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
+type Call = NonNullable<Answer["calls"]>[number];
+type View = { lane: Lane; open: TaskLine[]; recent: TaskLine[]; machines: Machine[]; earlier: Trigger[] };
+
+/** What this model can do, in words for people. */
+export const abilities =
+  "I can run the tests, build, lint or type-check, run a command that you spell out (`npm test`), search the files, list or show them, count lines, and say what changed in git.";
+const realModel = "For everything else, set a real model: MODEL_PROVIDER, see the README.";
+
+const itemsOf = (chat: Chat): { lane: Lane; items: ContextItem[] }[] =>
+  chat.messages.flatMap((message) => {
+    const parsed = message.role === "user" ? parseMessage(message.text) : null;
+    return parsed === null || !("lane" in parsed.head) ? [] : [{ lane: parsed.head.lane, items: parsed.items }];
+  });
+
+const isTrigger = (item: ContextItem): item is Trigger => item.item === "trigger";
+
+/** The decisions of one turn. */
+export function planRouter(chat: Chat): Answer {
+  const turns = itemsOf(chat);
+  const last = turns.at(-1);
+  if (last === undefined) return { text: "There is nothing to decide." };
+  const newest = <K extends "tasks" | "machines">(kind: K): Extract<ContextItem, { item: K }> | undefined =>
+    turns.flatMap((turn) => turn.items).findLast((item): item is Extract<ContextItem, { item: K }> => item.item === kind);
+  const view: View = {
+    lane: last.lane,
+    open: newest("tasks")?.open ?? [],
+    recent: newest("tasks")?.recent ?? [],
+    machines: newest("machines")?.list ?? [],
+    earlier: turns.slice(0, -1).flatMap((turn) => turn.items.filter(isTrigger)),
+  };
+  const calls = last.items.flatMap((item): Call[] => {
+    if (isTrigger(item)) return decide(item, view);
+    // Reports that reach the model wait for a word to people: theirs is ready to show.
+    if (item.item === "report") return [{ tool: "relay", input: { settles: [item.id], report: item.id } }];
+    return [];
+  });
+  return calls.length > 0 ? { calls } : { text: "There is nothing to decide." };
+}
+
+function decide(trigger: Trigger, view: View): Call[] {
+  const settles = [trigger.id];
+  const record = (reason: string): Call[] => [{ tool: "record", input: { settles, reason } }];
+  const reply = (text: string): Call[] => [{ tool: "reply", input: { settles, text } }];
+  if (trigger.from.role === "bot" || trigger.from.role === "agent")
+    return record(`${trigger.kind} of a program; nobody asked for anything`);
+  if (trigger.verdict === "candidate" && !trigger.addressed)
+    return record(`${trigger.kind}, not addressed to us; nobody asked for anything`);
+
+  const intents = readIntents(
+    trigger,
+    view.machines.map((machine) => machine.name),
+  );
+  const work = intents.filter(isWork);
+  if (work.length > 0) return dispatch(trigger, work, view);
+  const first = <K extends Intent["kind"]>(kind: K) =>
+    intents.find((intent): intent is Extract<Intent, { kind: K }> => intent.kind === kind);
+  const stop = first("stop");
+  if (stop) return cancel(trigger, stop.target, view);
+  if (first("again")) return again(trigger, view);
+  if (first("status")) return reply(status(trigger, view));
+  const unable = first("unable");
+  if (unable) return reply(`That is beyond the offline model that I run on (“${excerpt(unable.what, 60)}”). ${abilities} ${realModel}`);
+  const unknown = first("unknown");
+  if (unknown)
+    return reply(`Sorry, I did not understand that. I run on the offline model, which knows only a few forms. ${abilities} ${realModel}`);
+  if (first("help")) return reply(help(trigger));
+  if (first("thanks")) return reply("You are welcome.");
+  if (first("greeting"))
+    return reply(
+      `Hello ${firstName(trigger.from.name)}! ${view.lane === "team" ? "What shall I do? Ask me for “help” to see what I can." : "I can talk here; members of the team can start work."}`,
+    );
+  return reply(`I do not see what to do here. ${abilities}`);
+}
+
+const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
+
+const help = (trigger: Trigger): string =>
+  [
+    "I run on the offline model, which needs no account and knows these forms:",
+    "- run the tests (only the login tests), build, lint, typecheck",
+    "- run `any command`",
+    "- search for “text”, find *.md, list the files, show README.md",
+    "- count the lines in FILE, what changed since yesterday?",
+    "- what is going on?, stop",
+    ...(trigger.from.role === "guest" || trigger.from.role === "public" ? ["Only members of the team can start work."] : []),
+    realModel,
+  ].join("\n");
+
+function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Call[] {
+  const title = titleOf(work);
+  const machine = machineFor(trigger, view.machines);
+  return [
+    {
+      tool: "dispatch",
+      input: {
+        settles: [trigger.id],
+        title,
+        goal: goalOf(work),
+        ...(machine ? { machine: machine.id } : {}),
+        // Told only to the team: what machines there are is nobody else's business.
+        ...(view.lane === "team" ? { acknowledge: acknowledgement(title, machine) } : {}),
+      },
+    },
+  ];
+}
+
+/** Also read by the offline worker when the quoted text alone says too little (“again”): its first sentence stays in the forms that are known. */
+function goalOf(work: readonly WorkIntent[]): string {
+  const list = work.map(describe).join(", then ");
+  return `${list.charAt(0).toUpperCase()}${list.slice(1)}.\nDone when the report says which command ran, its exit code, and what its output shows: for tests the names of those that fail.`;
+}
+
+function machineFor(trigger: Trigger, machines: readonly Machine[]): Machine | undefined {
+  const text = trigger.text.toLowerCase();
+  const named = machines.filter((machine) => text.includes(machine.name.toLowerCase())).sort((a, b) => b.name.length - a.name.length)[0];
+  return named ?? machines.find((machine) => machine.online) ?? machines[0];
+}
+
+function acknowledgement(title: string, machine: Machine | undefined): string {
+  if (machine === undefined) return `I noted it: ${title}. But no machine is connected yet: enrol one in the console, then ask me again.`;
+  if (!machine.online) return `On it: ${title}, as soon as "${machine.name}" is online again.`;
+  return `On it: ${title} on "${machine.name}".`;
+}
+
+function again(trigger: Trigger, view: View): Call[] {
+  for (const earlier of view.earlier.toReversed()) {
+    if (earlier.thread !== trigger.thread) continue;
+    const work = readIntents(
+      earlier,
+      view.machines.map((machine) => machine.name),
+    ).filter(isWork);
+    if (work.length > 0) return dispatch(trigger, work, view);
+  }
+  return [{ tool: "reply", input: { settles: [trigger.id], text: "I do not know what to do again: nothing was asked for here before." } }];
+}
+
+const stopWords = new Set(
+  "the a an it that this them all everything task job work please run running to of on in and with my our your".split(" "),
+);
+const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}:._-]+/u)
+    .filter((word) => word !== "" && !stopWords.has(word));
+
+function cancel(trigger: Trigger, target: string, view: View): Call[] {
+  const settles = [trigger.id];
+  const reply = (text: string): Call[] => [{ tool: "reply", input: { settles, text } }];
+  // Code refuses people from outside the team; it has to see that they asked.
+  if (view.lane === "public")
+    return [{ tool: "cancel", input: { settles, task: /tsk_[a-z0-9-]+/.exec(target)?.[0] ?? "tsk_none", reason: "asked to stop" } }];
+  const open = view.open.filter((task) => task.status !== "cancelling");
+  const found = matchingTasks(target, trigger, open);
+  const only = found.length === 1 ? found[0] : undefined;
+  if (only)
+    return [
+      { tool: "cancel", input: { settles, task: only.id, reason: `${trigger.from.name} asked to stop it` } },
+      { tool: "reply", input: { settles, text: `I have asked “${only.title}” to stop.` } },
+    ];
+  if (open.length === 0)
+    return reply(view.open.length > 0 ? "It is being stopped already." : "Nothing is running, so there is nothing to stop.");
+  const list = (found.length > 0 ? found : open).slice(0, 8).map((task) => `- ${task.title} (${task.minutes} min)`);
+  return reply(
+    `${found.length > 0 ? "Which one shall I stop?" : "I do not find that one. These are open:"}\n${list.join("\n")}\nName one, or press Stop on its card.`,
+  );
+}
+
+/** By id, by the words of the title, or the only one there is. */
+function matchingTasks(target: string, trigger: Trigger, open: readonly TaskLine[]): readonly TaskLine[] {
+  const id = /tsk_[a-z0-9-]+/.exec(target)?.[0];
+  if (id !== undefined) return open.filter((task) => task.id === id);
+  const words = wordsOf(target);
+  if (words.length > 0) {
+    const scored = open.map((task) => ({
+      task,
+      score: words.filter((word) => wordsOf(task.title).some((other) => other.startsWith(word) || word.startsWith(other))).length,
+    }));
+    const best = Math.max(0, ...scored.map((each) => each.score));
+    return best === 0 ? [] : scored.filter((each) => each.score === best).map((each) => each.task);
+  }
+  const here = open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
+  return here.length === 1 ? here : open;
+}
+
+const shown = 5;
+
+function status(trigger: Trigger, view: View): string {
+  if (view.lane === "public") {
+    const own = view.open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
+    return own.length > 0
+      ? `The team is at work on this (${own[0]?.status}).`
+      : "There is nothing that I can tell about the team's work here.";
+  }
+  const lines: string[] = [];
+  if (view.open.length === 0) lines.push("Nothing is running.");
+  else {
+    lines.push(view.open.length === 1 ? "One task is open:" : `${view.open.length} tasks are open:`);
+    for (const task of view.open.slice(0, shown)) {
+      const where = task.machine ? ` on ${task.machine}` : "";
+      lines.push(`- ${task.title}: ${task.status}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line, 60)})` : ""}`);
+    }
+    if (view.open.length > shown) lines.push(`- and ${view.open.length - shown} more`);
+  }
+  const recent = view.recent.slice(0, view.open.length > 2 ? 1 : 3);
+  if (recent.length > 0) lines.push(`Last: ${recent.map((task) => `${task.title} (${task.status})`).join("; ")}.`);
+  const online = view.machines.filter((machine) => machine.online).map((machine) => machine.name);
+  const offline = view.machines.filter((machine) => !machine.online).map((machine) => machine.name);
+  if (view.machines.length === 0) lines.push("No machine is connected.");
+  else
+    lines.push(
+      [
+        online.length > 0 ? `Online: ${online.slice(0, 5).join(", ")}.` : "",
+        offline.length > 0 ? `Offline: ${offline.slice(0, 5).join(", ")}.` : "",
+      ]
+        .filter(Boolean)
+        .join(" "),
+    );
+  return lines.join("\n");
+}
