@@ -51,7 +51,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     this.#effects = new EndpointEffects(env, this.#endpointId, this.#rows, this.#output);
     this.#pump = new Pump(
       () => this.#carryOut(),
-      (error) => console.error(JSON.stringify({ at: "endpoint", endpoint: this.#endpointId, error: String(error) })),
+      (error) => this.#complain(error),
     );
     this.#wake = new WakeList(env.DB, "endpoint", this.#endpointId);
   }
@@ -186,14 +186,16 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     if (decision.effects.length > 0) void this.#pump.kick();
   }
 
+  /** What fails stays owed: the next kick and the deadline try it again. */
   async #carryOut(): Promise<void> {
-    try {
-      await this.#effects.run();
-      if (!this.#rows.owes()) this.#alarms.clear("effects");
-    } finally {
-      const dues = [this.#alarms.due("effects"), this.#alarms.due("expiry")].filter((due) => due !== null);
-      await this.#wake.report(dues.length > 0 ? Math.min(...dues) : null);
-    }
+    for (const error of await this.#effects.run()) this.#complain(error);
+    if (!this.#rows.owes()) this.#alarms.clear("effects");
+    const dues = [this.#alarms.due("effects"), this.#alarms.due("expiry")].filter((due) => due !== null);
+    await this.#wake.report(dues.length > 0 ? Math.min(...dues) : null);
+  }
+
+  #complain(error: unknown): void {
+    console.error(JSON.stringify({ at: "endpoint", endpoint: this.#endpointId, error: String(error) }));
   }
 
   async #effectsDue(): Promise<undefined> {

@@ -17,7 +17,8 @@ export const host = "switchyard.test";
 export const request = (path: string, init: RequestInit = {}): Promise<Response> =>
   (exports as unknown as { default: Fetcher }).default.fetch(new Request(`http://${host}${path}`, init));
 
-const base64 = (bytes: ArrayBuffer | Uint8Array): string => btoa(String.fromCharCode(...new Uint8Array(bytes as ArrayBuffer)));
+const base64 = (bytes: ArrayBuffer | Uint8Array): string =>
+  btoa(Array.from(new Uint8Array(bytes as ArrayBuffer), (byte) => String.fromCharCode(byte)).join(""));
 
 export type Keys = { publicKey: string; sign(text: string): Promise<string> };
 
