@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** `drop`: the request takes effect, then the connection breaks. `lost`: it breaks before anything happened. `silent`: it takes effect, and no answer comes. */
-export type GitHubFault =
+type GitHubFault =
   | "401"
   | "403"
   | "404"
@@ -24,7 +24,7 @@ export type GitHubFault =
   | "drop"
   | "lost";
 
-export type GitHubComment = {
+type GitHubComment = {
   id: number;
   body: string;
   user: { login: string; type: string };

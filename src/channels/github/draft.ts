@@ -38,7 +38,7 @@ export const authorAndSender = (author: Actor, sender: Actor): [Actor, ...Actor[
   sameLogin(author.login, sender.login) ? [author] : [author, sender];
 
 /** Only addresses that a browser may open. */
-export const linkOf = (url: string | null): string | null =>
+const linkOf = (url: string | null): string | null =>
   url && url.length <= 2000 && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : null;
 
 export const joined = (title: string | null, body: string | null): string =>
