@@ -15,7 +15,7 @@ const usage = `Switchyard's daemon: this machine runs commands for your team's S
 
   npm run daemon -- enroll URL CODE [--name NAME]   connect this machine; the console makes the code
   npm run daemon -- grant DIR [--name NAME]         let commands work in a folder
-  npm run daemon -- run [--unsandboxed]             run until Ctrl-C
+  npm run daemon -- run [--unsandboxed] [--url URL] run until Ctrl-C
   npm run daemon -- status                          is it connected, and what is granted
   npm run daemon -- log [--limit N]                 what ran here
   npm run daemon -- doctor                          what this machine lacks
@@ -33,6 +33,7 @@ function readArguments() {
       options: {
         home: { type: "string" },
         name: { type: "string" },
+        url: { type: "string" },
         limit: { type: "string", default: "20" },
         unsandboxed: { type: "boolean", default: false },
         json: { type: "boolean", default: false },
@@ -90,7 +91,7 @@ async function main(): Promise<number> {
       return 0;
     }
     case "run":
-      await runDaemon(home, values.unsandboxed, readFaultPlan(process.env), makeLog(values.json, print, Date.now));
+      await runDaemon(home, values.url ?? null, values.unsandboxed, readFaultPlan(process.env), makeLog(values.json, print, Date.now));
       return 0;
     case "status": {
       const { fields, lines } = statusReport(home);

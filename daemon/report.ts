@@ -3,7 +3,6 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import * as z from "zod/mini";
 import type { CommandResult } from "../src/protocol/command.ts";
-import { Fault } from "../src/protocol/fault.ts";
 import { writableCgroup } from "./group.ts";
 import { type Home, readIfThere } from "./home.ts";
 import { readIdentity } from "./identity.ts";
@@ -85,15 +84,16 @@ export function logReport(home: Home, limit: number): { fields: Record<string, u
     .slice(-limit);
 }
 
-export type Finding = { ok: boolean; text: string };
+/** `check` is the word for programs; `text` says what was found, or what to do. */
+export type Finding = { check: string; ok: boolean; text: string };
 
 /** A fault becomes a finding: doctor goes on to the next question. */
-const finding = async (look: () => Finding | Promise<Finding>): Promise<Finding> => {
+type Look = Omit<Finding, "check">;
+const finding = async (check: string, look: () => Look | Promise<Look>): Promise<Finding> => {
   try {
-    return await look();
+    return { check, ...(await look()) };
   } catch (error) {
-    if (error instanceof Fault) return { ok: false, text: error.message };
-    return { ok: false, text: error instanceof Error ? error.message : String(error) };
+    return { check, ok: false, text: error instanceof Error ? error.message : String(error) };
   }
 };
 
@@ -102,27 +102,27 @@ export async function doctorReport(home: Home): Promise<Finding[]> {
   const sandbox = await detectSandbox(false, home.dir);
   const cgroup = writableCgroup();
   return Promise.all([
-    finding(() => ({
+    finding("node", () => ({
       ok: Number(process.versions.node.split(".")[0]) >= 22,
       text: `Node ${process.versions.node} (22 or newer is needed; npm run daemon brings its own)`,
     })),
-    finding(() => {
+    finding("enrolment", () => {
       const identity = readIdentity(home);
       return {
         ok: identity !== null,
         text: identity ? `enrolled as "${identity.name}" at ${identity.url}` : "not enrolled: npm run daemon -- enroll URL CODE",
       };
     }),
-    finding(() => {
+    finding("folders", () => {
       const count = readPolicy(home).workspaces.length;
       return {
         ok: count > 0,
         text: count > 0 ? `${count} granted ${count === 1 ? "folder" : "folders"}` : "no granted folder: npm run daemon -- grant DIR",
       };
     }),
-    finding(() => ({ ok: true, text: `the journal is sound (${readLedger(home).entries.size} commands)` })),
-    finding(() => ({ ok: sandbox.mode === "bwrap", text: sandbox.mode === "bwrap" ? "bubblewrap works" : sandbox.why })),
-    finding(async () => {
+    finding("journal", () => ({ ok: true, text: `the journal is sound (${readLedger(home).entries.size} commands)` })),
+    finding("sandbox", () => ({ ok: sandbox.mode === "bwrap", text: sandbox.mode === "bwrap" ? "bubblewrap works" : sandbox.why })),
+    finding("stop", async () => {
       if (sandbox.mode === "bwrap") return { ok: true, text: "a stop ends everything that a command started (process namespace)" };
       if (cgroup !== null) return { ok: true, text: "without the sandbox, a stop ends everything by cgroup" };
       return {
@@ -130,11 +130,11 @@ export async function doctorReport(home: Home): Promise<Finding[]> {
         text: "without the sandbox, a process that detaches itself and clears its environment survives a stop; install bubblewrap",
       };
     }),
-    finding(async () => {
+    finding("namespaces", async () => {
       const hint = await userNamespaceHint();
       return { ok: hint === null || sandbox.mode === "bwrap", text: hint ?? "user namespaces are not restricted" };
     }),
-    finding(async () => {
+    finding("cloud", async () => {
       const identity = readIdentity(home);
       if (identity === null) return { ok: false, text: "no cloud to reach yet" };
       const response = await fetch(`${identity.url}/health`, { signal: AbortSignal.timeout(10_000) }).catch(() => null);

@@ -6,7 +6,7 @@ import { Connection } from "./connection.ts";
 import { Foreman } from "./foreman.ts";
 import { writableCgroup } from "./group.ts";
 import { type Home, writeWhole } from "./home.ts";
-import { type Identity, readIdentity } from "./identity.ts";
+import { cloudAddress, type Identity, readIdentity } from "./identity.ts";
 import { Journal } from "./journal.ts";
 import type { FaultPlan } from "./kill-point.ts";
 import { emptyLedger, enter, type Ledger } from "./ledger.ts";
@@ -69,9 +69,10 @@ const stampOf = (path: string): string => {
   return stat ? `${stat.mtimeMs} ${stat.ino} ${stat.size}` : "";
 };
 
-/** Runs until a signal (0) or until the cloud says that it is no use (a fault). */
-export async function runDaemon(home: Home, allowUnsandboxed: boolean, fault: FaultPlan, log: Log): Promise<void> {
-  const identity = requireIdentity(home);
+/** Runs until a signal (0) or until the cloud says that it is no use (a fault). `url`: the cloud has moved to another address. */
+export async function runDaemon(home: Home, url: string | null, allowUnsandboxed: boolean, fault: FaultPlan, log: Log): Promise<void> {
+  const enrolled = requireIdentity(home);
+  const identity = url === null ? enrolled : { ...enrolled, url: cloudAddress(url) };
   const lock = requireLock(home);
   const { journal, ledger } = await openLedger(home, identity, log);
   const sandbox = await detectSandbox(allowUnsandboxed, home.dir);

@@ -10,7 +10,22 @@ import { root } from "./worker.ts";
 const mainPath = path.join(root, "daemon/main.ts");
 
 /** Runs one daemon command to its end and returns its output; a failure is a `StartError` with the daemon's own line. */
-export function daemonCommand(home: string, args: string[]): Promise<string> {
+export async function daemonCommand(home: string, args: string[]): Promise<string> {
+  const { code, output, errors } = await runToEnd(home, args);
+  if (code === 0) return output;
+  throw new StartError(`The daemon could not ${args[0]}: ${(errors || output).trim().split("\n").at(-1)}`);
+}
+
+/** What `doctor` finds on this machine. It exits non-zero when anything is missing, which is no failure here. */
+export async function daemonFindings(home: string): Promise<{ check: string; ok: boolean; text: string }[]> {
+  const { output } = await runToEnd(home, ["doctor", "--json"]);
+  return output
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+function runToEnd(home: string, args: string[]): Promise<{ code: number | null; output: string; errors: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [mainPath, ...args, "--home", home], { stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
@@ -22,10 +37,7 @@ export function daemonCommand(home: string, args: string[]): Promise<string> {
       errors += chunk;
     });
     child.once("error", reject);
-    child.once("exit", (code) => {
-      if (code === 0) resolve(output);
-      else reject(new StartError(`The daemon could not ${args[0]}: ${(errors || output).trim().split("\n").at(-1)}`));
-    });
+    child.once("close", (code) => resolve({ code, output, errors }));
   });
 }
 

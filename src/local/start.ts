@@ -2,7 +2,7 @@
 import path from "node:path";
 import { buildAssets } from "./build.ts";
 import { ConsoleClient } from "./console-client.ts";
-import { daemonCommand, startDaemon } from "./daemon-process.ts";
+import { daemonFindings, startDaemon } from "./daemon-process.ts";
 import { firstRequest, type Hop, playFirstTask } from "./first-task.ts";
 import { lockState } from "./instance-lock.ts";
 import { readSettings, type Settings, StartError, usage } from "./settings.ts";
@@ -40,7 +40,7 @@ function checkNode(): void {
 
 /** The folder that the daemon works in, and whether commands may run there without a sandbox. */
 async function prepareWorkspace(settings: Settings, home: string, say: (line: string) => void) {
-  const sandboxed = JSON.parse(await daemonCommand(home, ["doctor", "--json"])).sandbox === "bwrap";
+  const sandboxed = (await daemonFindings(home)).some(({ check, ok }) => check === "sandbox" && ok);
   const scratch = path.join(settings.statePath, "workspaces", settings.workspace === null ? settings.sample : "copy");
   if (settings.workspace === null) {
     const { failingTest } = copySample(settings.sample, scratch);
