@@ -1,6 +1,6 @@
 // Carries out the effects of a worker session, each target apart from the others. Every receiver takes a repeated one as the same.
 import { retryAtMs } from "../src/core/alarms.ts";
-import { readsAnswered } from "../src/core/worker-reply.ts";
+import { readAnswered } from "../src/core/worker-reply.ts";
 import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -73,7 +73,7 @@ export class WorkerEffects {
       store.answer(step, callId, output, tainting && !own);
       store.effectDone(stored);
       const task = store.task();
-      return task?.open.kind === "reading" && task.open.step === step ? readsAnswered(task, store.calls(step)) : null;
+      return task === null ? null : readAnswered(task, store.calls(step), { step, callId });
     });
     this.#host.step();
   }

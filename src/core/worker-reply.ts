@@ -105,12 +105,23 @@ function resultsOf(calls: readonly StepCall[]): ModelMessage[] {
   return calls.map((call, i) => ({ role: "tool", callId: call.callId, tool: call.tool, output: outputs[i] ?? "" }));
 }
 
-/** All reads of the open step are answered: their results enter the transcript, and their taint the task. Null while one is missing. */
-export function readsAnswered(task: TaskState, calls: readonly StepCall[]): Change | null {
-  if (task.open.kind !== "reading" || calls.some((call) => call.output === null)) return null;
+/** A read of the open step is answered. With the last one all results enter the transcript, and their taint the task. */
+export function readAnswered(task: TaskState, calls: readonly StepCall[], answered: { step: number; callId: string }): Change | null {
+  if (task.open.kind !== "reading" || task.open.step !== answered.step) return null;
   const change = changeOf(task, "what was asked for was read");
+  const call = calls.find(({ callId }) => callId === answered.callId);
+  if (call)
+    change.events.push({
+      kind: "task.tool",
+      step: call.step,
+      callId: call.callId,
+      tool: call.tool,
+      phase: "done",
+      detail: `${call.output?.length ?? 0} characters${call.tainting ? ", not of the team alone" : ""}`,
+    });
+  if (calls.some(({ output }) => output === null)) return change;
   change.task.open = { kind: "none" };
-  change.task.tainted = task.tainted || calls.some((call) => call.tainting);
+  change.task.tainted = task.tainted || calls.some(({ tainting }) => tainting);
   change.messages.push(...resultsOf(calls));
   return change;
 }

@@ -181,7 +181,7 @@ export function callFailed(
     pauseForModel(change, fault.message, nowMs);
     return change;
   }
-  const atMs = Math.max(retryAtMs(nowMs, attempts), nowMs + (fault.retryAfterMs ?? 0));
+  const atMs = Math.max(retryAtMs(nowMs, attempts - 1), nowMs + (fault.retryAfterMs ?? 0));
   change.task.open = { kind: "calling", step, attempts: attempts + 1, retryAtMs: atMs };
   change.task.line = `The model does not answer; trying again in ${Math.ceil((atMs - nowMs) / 1000)} s`;
   return change;

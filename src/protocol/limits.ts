@@ -45,8 +45,8 @@ export const limits = {
   maxInstantWords: 100,
   /** Inbox rows that one worker step takes; the others follow in the next. */
   maxStepRows: 100,
-  /** Attempts at one model call of a worker before it pauses and asks. */
-  maxModelAttempts: 10,
+  /** Attempts at one model call of a worker, about 25 minutes of them, before it pauses and asks. */
+  maxModelAttempts: 14,
   /** Commands that run at once on one machine; more wait for their turn. */
   maxRunningPerMachine: 16,
   /** Commands of one task that may run or wait at once. */

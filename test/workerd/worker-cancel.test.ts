@@ -1,0 +1,116 @@
+import { evictDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import {
+  card,
+  commands,
+  deliver,
+  done,
+  enrol,
+  events,
+  guest,
+  member,
+  newTask,
+  refusal,
+  reports,
+  requests,
+  row,
+  run,
+  script,
+  settled,
+  untilCommands,
+  untilRequests,
+  untilStatus,
+} from "./worker-helpers.ts";
+
+const stop = { by: member, reason: "not needed any more" };
+
+test("[W9] a cancel before the start leaves a tombstone: the start is a no-op that everybody hears of", async () => {
+  const task = newTask();
+  await script(task, [done("never")]);
+  await deliver(task, row(task, 1, "an early row"));
+  expect(await task.stub.cancel(stop)).toEqual({ status: "cancelled" });
+  await evictDurableObject(task.stub as never);
+  expect(await task.stub.start(task.start)).toEqual({ started: false });
+  expect(await task.stub.start(task.start)).toEqual({ started: false });
+  expect(await card(task)).toMatchObject({ status: "cancelled", line: "Stopped by member." });
+  expect(await requests(task)).toEqual([]);
+  expect(await events(task, "task.released")).toMatchObject([{ threadSeqs: [1] }]);
+});
+
+test("[W9] a tombstone of someone with less authority than the task does not hold", async () => {
+  const task = newTask({ authority: "owner" });
+  await script(task, [done("owner's work")]);
+  await task.stub.cancel(stop);
+  expect(await task.stub.start(task.start)).toEqual({ started: true });
+  await untilStatus(task, "done");
+});
+
+test("[W9] a cancel in mid-call voids the answer", async () => {
+  const task = newTask();
+  await enrol(task);
+  await script(task, [{ ...run("rm -rf build"), delayMs: 700 }]);
+  await task.stub.start(task.start);
+  await untilRequests(task, 1);
+  expect(await task.stub.cancel(stop)).toEqual({ status: "cancelled" });
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect(await commands(task)).toEqual([]);
+  expect((await events(task, "task.model")).map(({ phase }) => phase)).toEqual(["reserve", "superseded"]);
+  expect(await reports(task)).toMatchObject([{ kind: "cancelled" }]);
+});
+
+test("[W9] during a command it is `cancelling` until the machine has stopped, also over an eviction", async () => {
+  const task = newTask();
+  await enrol(task);
+  await script(task, [run("sleep 600")]);
+  await task.stub.start(task.start);
+  const [command = ""] = await untilCommands(task, 1);
+  await untilStatus(task, "waiting");
+  expect(await task.stub.cancel(stop)).toEqual({ status: "cancelling" });
+  await evictDurableObject(task.stub as never);
+  await deliver(task, row(task, 5, "and another thing"));
+  const { epoch = 0 } = (await events(task, "task.cancel"))[0] ?? {};
+  await task.stub.stopped({ endpointId: task.endpointId, epoch: epoch - 1, offline: false });
+  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: false });
+  expect(await untilStatus(task, "cancelled")).toMatchObject({ line: "Stopped by member." });
+  await task.stub.settle({ ...settled(task, command, "", null), outcome: "stopped" });
+  expect(await requests(task)).toHaveLength(1);
+  expect(await events(task, "task.released")).toMatchObject([{ threadSeqs: [5] }]);
+  expect(await task.stub.cancel(stop)).toEqual({ status: "cancelled" });
+  expect((await reports(task)).filter(({ kind }) => kind === "cancelled")).toHaveLength(1);
+});
+
+test("[W9] with the machine offline it says so, and ends when the machine has stopped", async () => {
+  const task = newTask();
+  await script(task, [run("sleep 600")]);
+  await task.stub.start(task.start);
+  await untilCommands(task, 1);
+  await task.stub.cancel(stop);
+  const { epoch = 0 } = (await events(task, "task.cancel"))[0] ?? {};
+  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: true });
+  const now = await card(task);
+  if (now.status === "cancelling") expect(now.line).toBe("stopping, studio-laptop offline");
+  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: false });
+  await untilStatus(task, "cancelled");
+});
+
+test("[W9] a guest may not stop a member's task, nor bury one that has not started", async () => {
+  const task = newTask();
+  await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "which?" } }] }]);
+  expect(await refusal(() => task.stub.cancel({ by: guest, reason: "no" }))).toContain("member of the team");
+  await task.stub.start(task.start);
+  await untilStatus(task, "waiting");
+  expect(await refusal(() => task.stub.cancel({ by: guest, reason: "no" }))).toContain("authority of a member");
+  expect((await card(task)).status).toBe("waiting");
+});
+
+test("a person's word on an ended task is on its card; on an open one it counts for nothing", async () => {
+  const task = newTask();
+  await script(task, [{ ...done("answer"), delayMs: 400 }]);
+  await task.stub.start(task.start);
+  await task.stub.accept({ by: member, accepted: false });
+  await untilStatus(task, "done");
+  expect((await card(task)).accepted).toBeUndefined();
+  await task.stub.accept({ by: member, accepted: true });
+  expect(await card(task)).toMatchObject({ accepted: true, status: "done" });
+  expect(await refusal(() => task.stub.accept({ by: guest, accepted: false }))).toContain("authority of a member");
+});

@@ -1,0 +1,47 @@
+import { evictDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { card, deliver, done, events, newTask, reports, requests, row, script, until, untilStatus } from "./worker-helpers.ts";
+
+test("[R21] a provider that asks us to slow down is asked again with the same bytes, and the card says so", async () => {
+  const task = newTask();
+  await script(task, [{ fault: "429", retryAfter: 2 }, done("finally")]);
+  await task.stub.start(task.start);
+  await until("the card says that the model does not answer", async () =>
+    (await card(task)).line.startsWith("The model does not answer; trying again in 2 s"),
+  );
+  await untilStatus(task, "done");
+  const [first, second] = await requests(task);
+  expect(JSON.stringify(second)).toBe(JSON.stringify(first));
+  expect((await card(task)).modelCalls).toBe(1);
+});
+
+test("[R21] garbage, an empty choice, twin call ids and a fault of the server are repaired by asking again", async () => {
+  const task = newTask();
+  await script(task, [{ fault: "garbage" }, { fault: "no_choices" }, { fault: "duplicate_ids" }, { fault: "500" }, done("finally")]);
+  await task.stub.start(task.start);
+  await untilStatus(task, "done");
+  expect((await events(task, "task.model")).filter(({ phase }) => phase === "failed")).toHaveLength(4);
+  expect(await events(task, "task.tool")).toHaveLength(1);
+});
+
+test("[R21] a refused key fails the task at once, with what is to be fixed, and rows that nobody read go back", async () => {
+  const task = newTask();
+  await script(task, [{ fault: "401", delayMs: 500 }]);
+  await task.stub.start(task.start);
+  await deliver(task, row(task, 3, "are you there"));
+  await untilStatus(task, "failed");
+  expect((await reports(task)).at(-1)?.text).toContain("MODEL_API_KEY is refused");
+  expect(await requests(task)).toHaveLength(1);
+  expect(await events(task, "task.released")).toMatchObject([{ threadSeqs: [3] }]);
+});
+
+test("[R21] while a call hangs the object takes rows, and after an eviction the call is made again", async () => {
+  const task = newTask();
+  await script(task, [{ fault: "429", retryAfter: 1 }, done("finally"), done("finally, with the row")]);
+  await task.stub.start(task.start);
+  await until("a retry is planned", async () => (await card(task)).line.startsWith("The model does not answer"));
+  await deliver(task, row(task, 1, "a row in between"));
+  await evictDurableObject(task.stub as never);
+  await untilStatus(task, "done");
+  expect(JSON.stringify((await requests(task)).at(-1))).toContain("a row in between");
+});
