@@ -1,0 +1,308 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { makeId, triggerIdOf } from "../../src/core/ids.ts";
+import {
+  activeTasks,
+  alsoWith,
+  covers,
+  isActive,
+  isForRouter,
+  planAppend,
+  planFlip,
+  rekeyForTopic,
+  rootThreadIdOf,
+  type Subscription,
+  topicThreadIdOf,
+  toWidgetRow,
+} from "../../src/core/thread.ts";
+import type { ThreadEvent } from "../../src/protocol/events.ts";
+import type { Principal } from "../../src/protocol/principal.ts";
+import type { ThreadRow } from "../../src/protocol/thread.ts";
+import { type Outcome, outcomes, type Trigger, type Verdict } from "../../src/protocol/trigger.ts";
+
+const threadId = makeId("thr", "core");
+const member: Principal = { role: "member", id: "prs_member", name: "Member" };
+
+const trigger = (deliveryId: string, more: Partial<Trigger> = {}): Trigger => ({
+  id: triggerIdOf("github", deliveryId, threadId),
+  source: "github",
+  deliveryId,
+  threadId,
+  place: "acme/app",
+  threadKey: "issue:1",
+  threadTitle: "An issue",
+  kind: "issue_comment.created",
+  principal: member,
+  addressed: true,
+  text: "hello",
+  atMs: 0,
+  hops: 0,
+  ...more,
+});
+const verdict = (outcome: Outcome): Verdict => ({ outcome, rule: `rule.${outcome}`, reason: "" });
+const subscription = (more: Partial<Subscription> = {}): Subscription => ({
+  taskId: "tsk_a",
+  decisionId: "dec_a",
+  fromSeq: 1,
+  cutSeq: 1,
+  cursor: 0,
+  endSeq: null,
+  tainted: false,
+  ...more,
+});
+
+describe("what a thread does with a trigger", () => {
+  const plan = (more: Partial<Parameters<typeof planAppend>[0]>) =>
+    planAppend({ trigger: trigger("d1"), verdict: verdict("request"), subscriptions: [], knownSeq: null, echoState: null, ...more });
+
+  test("without a subscriber it is decided, and `ignore` leaves no row", () => {
+    expect(plan({})).toMatchObject({ do: "accept", event: { mode: "decide", subscribers: [] } });
+    expect(plan({ verdict: verdict("ignore") })).toEqual({ do: "ignore", rule: "rule.ignore" });
+  });
+
+  test("with a subscriber everything is accepted, and the router only observes", () => {
+    expect(plan({ verdict: verdict("ignore"), subscriptions: [subscription()] })).toMatchObject({
+      do: "accept",
+      event: { mode: "observe", subscribers: ["tsk_a"] },
+    });
+    expect(plan({ subscriptions: [subscription({ endSeq: 4 })] })).toMatchObject({ event: { mode: "decide" } });
+  });
+
+  test("[R3] a known trigger changes nothing, also when the gate would ignore it now", () => {
+    expect(plan({ knownSeq: 7, verdict: verdict("ignore") })).toEqual({ do: "duplicate", seq: 7 });
+  });
+
+  test("our own message confirms its row; quoted by a person in another thread it is a trigger like any other", () => {
+    const echo = trigger("d2", { facts: { echoOf: "out_x" } });
+    expect(plan({ trigger: echo, echoState: "sent" })).toEqual({ do: "confirm", outboundId: "out_x", news: true });
+    expect(plan({ trigger: echo, echoState: "confirmed" })).toEqual({ do: "confirm", outboundId: "out_x", news: false });
+    expect(plan({ trigger: echo, echoState: null }).do).toBe("accept");
+  });
+
+  test("`record` is kept and asked of nobody; observed rows are not the router's", () => {
+    const event = (outcome: Outcome, mode: "decide" | "observe"): ThreadEvent => ({
+      kind: "thread.accepted",
+      trigger: trigger("d1"),
+      verdict: verdict(outcome),
+      mode,
+      subscribers: [],
+    });
+    expect(outcomes.filter((outcome) => isForRouter(event(outcome, "decide")))).toEqual(["candidate", "request"]);
+    expect(outcomes.filter((outcome) => isForRouter(event(outcome, "observe")))).toEqual([]);
+  });
+});
+
+describe("where a flip cuts", () => {
+  const flip = (more: Partial<Parameters<typeof planFlip>[0]> = {}) =>
+    planFlip({
+      threadKey: "issue:1",
+      subscriptions: [],
+      taskId: "tsk_a",
+      decisionId: "dec_a",
+      triggerSeq: 5,
+      firstSeq: 1,
+      historyBytes: 1000,
+      waitingSeq: null,
+      headSeq: 9,
+      ...more,
+    });
+
+  test("a small issue is handed over whole, a long one from the settled trigger", () => {
+    expect(flip()).toMatchObject({ flip: { fromSeq: 1, cutSeq: 9, cursor: 0 } });
+    expect(flip({ historyBytes: 40_000 })).toMatchObject({ flip: { fromSeq: 5, cutSeq: 9, cursor: 4 } });
+    expect(flip({ threadKey: "branch:main" })).toMatchObject({ flip: { fromSeq: 5 } });
+  });
+
+  test("[R8] a row that the router did not take goes to the worker, also when it is older than the settled trigger", () => {
+    expect(flip({ historyBytes: 40_000, waitingSeq: 3 })).toMatchObject({ flip: { fromSeq: 3 } });
+  });
+
+  test("[R3] the same decision gets the same answer, also after the task's end", () => {
+    const ended = subscription({ fromSeq: 2, cutSeq: 3, endSeq: 6 });
+    expect(flip({ subscriptions: [ended] })).toEqual({ known: ended });
+    expect(flip({ subscriptions: [subscription()], decisionId: "dec_b" })).toHaveProperty("known");
+  });
+
+  test("[R7] a task that comes back starts after its own end", () => {
+    const ended = subscription({ fromSeq: 1, cutSeq: 3, endSeq: 6 });
+    expect(flip({ subscriptions: [ended], decisionId: "dec_b" })).toMatchObject({ flip: { fromSeq: 7, cursor: 6 } });
+  });
+
+  test("a trigger of another thread cannot flip this one", () => {
+    expect(flip({ triggerSeq: null })).toBe("no_such_row");
+  });
+});
+
+/** A thread in memory over the real decisions: what the object does in SQL. */
+class ModelThread {
+  readonly log: ThreadEvent[] = [];
+  subscriptions: Subscription[] = [];
+  routerCursor = 0;
+  readonly router: number[] = [];
+  readonly taken = new Map<string, number[]>();
+  readonly promised = new Map<number, string[]>();
+
+  append(deliveryId: string, outcome: Outcome): void {
+    const one = trigger(deliveryId);
+    const knownSeq = this.log.findIndex((event) => event.kind === "thread.accepted" && event.trigger.id === one.id) + 1;
+    const plan = planAppend({
+      trigger: one,
+      verdict: verdict(outcome),
+      subscriptions: this.subscriptions,
+      knownSeq: knownSeq === 0 ? null : knownSeq,
+      echoState: null,
+    });
+    if (plan.do !== "accept") return;
+    this.log.push(plan.event);
+    this.promised.set(this.log.length, activeTasks(this.subscriptions));
+  }
+
+  #waiting(): number | null {
+    const at = this.log.findIndex((event, i) => i + 1 > this.routerCursor && isForRouter(event));
+    return at < 0 ? null : at + 1;
+  }
+
+  subscribe(taskId: string, decisionId: string, historyBytes: number): void {
+    // A decision settles a row that the router has.
+    const triggerSeq = this.router.at(-1) ?? null;
+    const plan = planFlip({
+      threadKey: "issue:1",
+      subscriptions: this.subscriptions,
+      taskId,
+      decisionId,
+      triggerSeq,
+      firstSeq: 1,
+      historyBytes,
+      waitingSeq: this.#waiting(),
+      headSeq: this.log.length,
+    });
+    if (plan === "no_such_row" || "known" in plan) return;
+    this.subscriptions.push(plan.flip);
+    this.routerCursor = Math.max(this.routerCursor, plan.flip.cutSeq);
+    this.log.push({ kind: "thread.subscribed", taskId, fromSeq: plan.flip.fromSeq, cutSeq: plan.flip.cutSeq, decisionId });
+  }
+
+  unsubscribe(taskId: string): void {
+    if (!this.subscriptions.some((one) => one.taskId === taskId && isActive(one))) return;
+    const atSeq = this.log.length;
+    this.subscriptions = this.subscriptions.map((one) => (one.taskId === taskId && isActive(one) ? { ...one, endSeq: atSeq } : one));
+    this.routerCursor = Math.max(this.routerCursor, atSeq);
+    this.log.push({ kind: "thread.unsubscribed", taskId, atSeq, reason: "" });
+  }
+
+  toRouter(rows: number): void {
+    for (let i = 0; i < rows && !this.subscriptions.some(isActive); i++) {
+      const seq = this.#waiting();
+      if (seq === null) return;
+      this.router.push(seq);
+      this.routerCursor = seq;
+    }
+  }
+
+  toTask(taskId: string, rows: number): void {
+    for (let i = 0; i < rows; i++) {
+      const next = this.subscriptions
+        .filter((one) => one.taskId === taskId)
+        .map((one) => {
+          const at = this.log.findIndex((event, n) => n + 1 > one.cursor && covers(one, n + 1) && event.kind === "thread.accepted");
+          return { one, seq: at + 1 };
+        })
+        .find(({ seq }) => seq > 0);
+      if (!next) return;
+      this.taken.set(taskId, [...(this.taken.get(taskId) ?? []), next.seq]);
+      this.subscriptions = this.subscriptions.map((one) => (one === next.one ? { ...one, cursor: next.seq } : one));
+    }
+  }
+}
+
+describe("any interleaving of rows, flips, ends and deliveries", () => {
+  const task = fc.constantFrom("tsk_a", "tsk_b", "tsk_c");
+  const op = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("append" as const), id: fc.nat(15), outcome: fc.constantFrom(...outcomes) }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constant("subscribe" as const), task, decision: fc.nat(4), bytes: fc.constantFrom(100, 99_999) }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("unsubscribe" as const), task }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("router" as const), rows: fc.integer({ min: 1, max: 3 }) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("task" as const), task, rows: fc.integer({ min: 1, max: 3 }) }) },
+  );
+
+  test("[R3] [R7] [R8] each subscriber gets its range once and in order, and no row falls between it and the router", () => {
+    fc.assert(
+      fc.property(fc.array(op, { maxLength: 60 }), (ops) => {
+        const model = new ModelThread();
+        for (const one of ops) {
+          if (one.do === "append") model.append(`d${one.id}`, one.outcome);
+          if (one.do === "subscribe") model.subscribe(one.task, `dec_${one.task}_${one.decision}`, one.bytes);
+          if (one.do === "unsubscribe") model.unsubscribe(one.task);
+          if (one.do === "router") model.toRouter(one.rows);
+          if (one.do === "task") model.toTask(one.task, one.rows);
+        }
+        model.toRouter(1000);
+        for (const id of ["tsk_a", "tsk_b", "tsk_c"]) model.toTask(id, 1000);
+
+        for (const id of ["tsk_a", "tsk_b", "tsk_c"]) {
+          const own = model.subscriptions.filter((one) => one.taskId === id);
+          const expected = model.log.flatMap((event, i) =>
+            event.kind === "thread.accepted" && own.some((one) => covers(one, i + 1)) ? [i + 1] : [],
+          );
+          expect(model.taken.get(id) ?? []).toEqual(expected);
+        }
+        model.log.forEach((event, i) => {
+          const seq = i + 1;
+          for (const id of model.promised.get(seq) ?? []) expect(model.taken.get(id)).toContain(seq);
+          if (event.kind !== "thread.accepted" || (event.verdict.outcome !== "candidate" && event.verdict.outcome !== "request")) return;
+          const withTask = [...model.taken.values()].some((rows) => rows.includes(seq));
+          expect(withTask || model.router.includes(seq)).toBe(true);
+          if (event.mode === "observe") expect(model.router).not.toContain(seq);
+        });
+        expect(new Set(model.router).size).toBe(model.router.length);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("a row names the other tasks that it reaches", () => {
+    const subscriptions = [subscription(), subscription({ taskId: "tsk_b", fromSeq: 3 }), subscription({ taskId: "tsk_c", endSeq: 2 })];
+    expect(alsoWith(subscriptions, "tsk_a", 2)).toEqual(["tsk_c"]);
+    expect(alsoWith(subscriptions, "tsk_a", 3)).toEqual(["tsk_b"]);
+  });
+});
+
+describe("topics and pages", () => {
+  test("a topic's first row is the settled trigger under the topic's own ids, and re-keying twice is re-keying once", () => {
+    const topicId = topicThreadIdOf("tsk_a");
+    const first = rekeyForTopic(trigger("d1"), topicId, "tsk_a", "A task");
+    expect(first).toMatchObject({
+      id: triggerIdOf("github", "d1", topicId),
+      threadId: topicId,
+      threadKey: "topic:tsk_a",
+      deliveryId: "d1",
+    });
+    expect(rekeyForTopic(first, topicId, "tsk_a", "A task")).toEqual(first);
+  });
+
+  const row = (more: Partial<Trigger>): ThreadRow => ({
+    kind: "trigger",
+    seq: 1,
+    atMs: 5,
+    verdict: verdict("request"),
+    trigger: trigger("prs_member:message-1", { source: "web", kind: "message", ...more }),
+  });
+
+  test("a page shows its person's own messages with the page's id of them, and nobody else's", () => {
+    expect(toWidgetRow(row({}), "prs_member")).toMatchObject({
+      kind: "message",
+      from: { you: true, role: "member" },
+      clientMsgId: "message-1",
+    });
+    expect(toWidgetRow(row({}), "gst_other")).toBeNull();
+    expect(toWidgetRow(row({ source: "github", kind: "issues.opened" }), "prs_member")).toBeNull();
+  });
+
+  test("each principal has one root, whatever is asked first", () => {
+    expect(rootThreadIdOf("prs_member")).toBe(rootThreadIdOf("prs_member"));
+    expect(rootThreadIdOf("prs_member")).not.toBe(rootThreadIdOf("gst_other"));
+  });
+});
