@@ -29,6 +29,7 @@ export class Board extends DurableObject<Env> implements BoardRpc {
     super(ctx, env);
     ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS gone (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)");
     ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS used_ticket (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID");
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID");
   }
 
   async change(input: BoardChange[]): Promise<void> {
@@ -54,11 +55,11 @@ export class Board extends DurableObject<Env> implements BoardRpc {
     return this.#current();
   }
 
-  async redeem(input: { ticketId: string; expiresMs: number; nowMs: number }): Promise<boolean> {
+  async redeem(input: { ticketId: string; sessionId: string; expiresMs: number; nowMs: number }): Promise<boolean> {
     const { sql } = this.ctx.storage;
     return this.ctx.storage.transactionSync(() => {
       sql.exec("DELETE FROM used_ticket WHERE expires_ms < ?", input.nowMs);
-      if (input.expiresMs < input.nowMs) return false;
+      if (input.expiresMs < input.nowMs || this.#hasEnded(input.sessionId)) return false;
       const { rowsWritten } = sql.exec(
         "INSERT INTO used_ticket (id, expires_ms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",
         input.ticketId,
@@ -68,11 +69,23 @@ export class Board extends DurableObject<Env> implements BoardRpc {
     });
   }
 
-  async closeSession(input: { sessionId: string }): Promise<{ closed: number }> {
+  async isSessionOpen(input: { sessionId: string }): Promise<boolean> {
+    return !this.#hasEnded(input.sessionId);
+  }
+
+  async closeSession(input: { sessionId: string; expiresMs: number }): Promise<{ closed: number }> {
     await this.lifecycle.start();
+    const { sql } = this.ctx.storage;
+    // Remembered until its cookie is too old by itself.
+    sql.exec("DELETE FROM ended_session WHERE expires_ms < ?", Date.now());
+    sql.exec("INSERT OR IGNORE INTO ended_session (id, expires_ms) VALUES (?, ?)", input.sessionId, input.expiresMs);
     const connections = [...this.webSockets.getConnections(input.sessionId)];
     for (const connection of connections) connection.close(boardClose.signedOut, "signed out");
     return { closed: connections.length };
+  }
+
+  #hasEnded(sessionId: string): boolean {
+    return this.ctx.storage.sql.exec("SELECT 1 FROM ended_session WHERE id = ?", sessionId).toArray().length > 0;
   }
 
   #current(): BoardState {

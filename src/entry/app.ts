@@ -1,11 +1,13 @@
 // Every door of the Worker, by path. Each door is a file of its own.
 import { Hono } from "hono";
 import type { Env } from "../env.ts";
-import { Fault, httpStatusOf } from "../protocol/fault.ts";
+import { asFault, Fault, httpStatusOf } from "../protocol/fault.ts";
 import { migrated } from "../storage/migrations.ts";
+import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
+import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
 
 export type AppEnv = { Bindings: Env };
@@ -13,10 +15,11 @@ export type AppEnv = { Bindings: Env };
 export const app = new Hono<AppEnv>();
 
 app.onError((error, c) => {
-  if (error instanceof Fault) {
+  const fault = asFault(error);
+  if (fault) {
     const headers: Record<string, string> =
-      error.retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(error.retryAfterMs / 1000)) };
-    return c.json({ error: error.kind, message: error.message, retry: error.retry }, httpStatusOf[error.kind] as 400, headers);
+      fault.retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(fault.retryAfterMs / 1000)) };
+    return c.json({ error: fault.kind, message: fault.message, retry: fault.retry }, httpStatusOf[fault.kind] as 400, headers);
   }
   console.error(JSON.stringify({ at: "app", path: c.req.path, error: String(error), stack: error.stack }));
   return c.json(
@@ -28,7 +31,10 @@ app.onError((error, c) => {
 app.notFound((c) => c.json({ error: "not_found", message: `There is nothing at ${c.req.method} ${c.req.path}.` }, 404));
 
 app.use("/api/*", async (c, next) => {
-  await migrated(c.env.DB);
+  await migrated(c.env.DB).catch((error: unknown) => {
+    console.error(JSON.stringify({ at: "app.migrations", error: String(error) }));
+    throw new Fault("unavailable", "The database cannot be reached right now. Nothing was changed; try again in a minute.", { cause: error });
+  });
   await next();
 });
 
@@ -36,3 +42,5 @@ app.route("/", healthDoor);
 app.route("/", hooksDoor);
 app.route("/", daemonDoor);
 app.route("/", widgetDoor);
+app.route("/", consoleDoor);
+app.route("/", pagesDoor);

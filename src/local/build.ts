@@ -2,7 +2,7 @@
 import { cp, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "esbuild";
+import { type BuildOptions, build } from "esbuild";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const web = join(root, "src/web");
@@ -22,7 +22,7 @@ const copied = ["widget/index.html", "console/index.html", "demo/index.html", "i
 export async function buildAssets(): Promise<void> {
   await rm(assetsFolder, { recursive: true, force: true });
   await mkdir(assetsFolder, { recursive: true });
-  const common = { bundle: true, minify: true, outdir: assetsFolder, target: ["es2022", "safari16"], logLevel: "error" } as const;
+  const common: BuildOptions = { bundle: true, minify: true, outdir: assetsFolder, target: ["es2022", "safari16"], logLevel: "error" };
   const inputs = (entries: Record<string, string>) =>
     Object.entries(entries).map(([output, source]) => ({ out: output, in: join(web, source) }));
   await Promise.all([

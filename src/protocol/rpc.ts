@@ -137,8 +137,9 @@ export interface EndpointRpc extends ObjectRpc {
 export interface BoardRpc {
   change(input: BoardChange[]): Promise<void>;
   snapshot(): Promise<BoardState>;
-  /** Uses a console's ticket; false when it was used before or is too old. */
-  redeem(input: { ticketId: string; expiresMs: number; nowMs: number }): Promise<boolean>;
-  /** Closes the sockets of a console session that signed out. */
-  closeSession(input: { sessionId: string }): Promise<{ closed: number }>;
+  /** Uses a console's ticket; false when it was used before, is too old, or its session has ended. */
+  redeem(input: { ticketId: string; sessionId: string; expiresMs: number; nowMs: number }): Promise<boolean>;
+  isSessionOpen(input: { sessionId: string }): Promise<boolean>;
+  /** Ends a console session for good and closes its sockets. */
+  closeSession(input: { sessionId: string; expiresMs: number }): Promise<{ closed: number }>;
 }

@@ -79,20 +79,25 @@ test("a console cannot write the board's state", async () => {
 
 test("a ticket is used once, also after an eviction, and an old one never", async () => {
   const board = stubOf("tickets");
-  const ticket = { ticketId: "t1", expiresMs: 1000, nowMs: 500 };
+  const ticket = { ticketId: "t1", sessionId: "s1", expiresMs: 1000, nowMs: 500 };
   expect(await board.redeem(ticket)).toBe(true);
   await evictDurableObject(board);
   expect(await board.redeem(ticket)).toBe(false);
-  expect(await board.redeem({ ticketId: "t2", expiresMs: 400, nowMs: 500 })).toBe(false);
+  expect(await board.redeem({ ...ticket, ticketId: "t2", expiresMs: 400 })).toBe(false);
 });
 
 test("signing out closes the sockets of that session with its own code, also after an eviction", async () => {
+  const expiresMs = Date.now() + 60_000;
   const board = stubOf("signout");
   const console = await follow("signout");
   await console.until(() => true);
   await evictDurableObject(board);
   const closed = new Promise<number>((resolve) => console.socket.addEventListener("close", (event) => resolve(event.code)));
-  expect(await board.closeSession({ sessionId: "other" })).toEqual({ closed: 0 });
-  expect(await board.closeSession({ sessionId: "s1" })).toEqual({ closed: 1 });
+  expect(await board.closeSession({ sessionId: "other", expiresMs })).toEqual({ closed: 0 });
+  expect(await board.closeSession({ sessionId: "s1", expiresMs })).toEqual({ closed: 1 });
   expect(await closed).toBe(4403);
+  await evictDurableObject(board);
+  expect(await board.isSessionOpen({ sessionId: "s1" })).toBe(false);
+  expect(await board.isSessionOpen({ sessionId: "s2" })).toBe(true);
+  expect(await board.redeem({ ticketId: "late", sessionId: "s1", expiresMs, nowMs: Date.now() })).toBe(false);
 });

@@ -1,0 +1,231 @@
+// The console's door: its session, its reads, and the changes that an operator may make.
+import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import * as z from "zod/mini";
+import { rootThreadIdOf } from "../core/thread.ts";
+import { boardName, routerName } from "../env.ts";
+import type {
+  DecisionsAnswer,
+  EndpointsAnswer,
+  EnrolmentAnswer,
+  InviteAnswer,
+  PeopleAnswer,
+  TasksAnswer,
+  ThreadAnswer,
+} from "../protocol/console.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
+import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
+import { createEnrolmentCode } from "../storage/enrolment.ts";
+import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
+import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
+import { boardSocket, boardTicket } from "./console-board.ts";
+
+const maxBodyBytes = 64 * 1024;
+const maxTasks = 500;
+/** Rows of a thread in one answer. */
+const maxThreadRows = 500;
+
+/** Whoever holds the operator token acts as the owner; the log names them so. */
+const operator: Principal = { role: "owner", id: "operator", name: "Operator" };
+
+export const consoleDoor = new Hono<ConsoleEnv>().basePath("/api/console");
+
+consoleDoor.use("*", async (c, next) => {
+  c.header("cache-control", "no-store");
+  await next();
+});
+
+consoleDoor.use(
+  "*",
+  bodyLimit({
+    maxSize: maxBodyBytes,
+    onError: () => {
+      throw new Fault("too_large", `A request of the console is smaller than ${maxBodyBytes / 1024} KiB.`);
+    },
+  }),
+);
+
+consoleDoor.post("/session", async (c) => {
+  const { token } = await bodyOf(c, z.object({ token: z.string().check(z.minLength(1), z.maxLength(1000)) }));
+  await openSession(c, token);
+  return c.json({ ok: true });
+});
+
+consoleDoor.get("/board", async (c) => {
+  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
+    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket, as the console does." }, 426, {
+      upgrade: "websocket",
+    });
+  return boardSocket(c);
+});
+
+// Everything below needs an operator.
+consoleDoor.use("*", async (c, next) => {
+  c.set("access", await requireOperator(c));
+  await next();
+});
+
+consoleDoor.post("/session/end", async (c) => {
+  await closeSession(c, c.get("access"));
+  return c.json({ ok: true });
+});
+
+consoleDoor.post("/ticket", async (c) => c.json({ ticket: await boardTicket(c, c.get("access")) }));
+
+consoleDoor.get("/tasks", async (c) => {
+  const limit = z.coerce
+    .number()
+    .check(z.int(), z.minimum(1), z.maximum(maxTasks))
+    .safeParse(c.req.query("limit") ?? 100);
+  if (!limit.success) throw new Fault("bad_input", `limit: must be a whole number from 1 to ${maxTasks}`);
+  return c.json({ tasks: await listTasks(c.env.DB, limit.data) } satisfies TasksAnswer);
+});
+
+consoleDoor.get("/tasks/:id", async (c) => {
+  const id = idOf(c, taskId, "task");
+  return c.json(found(await remote(readTask(objectsOf(c), id)), `There is no task ${id}.`));
+});
+
+consoleDoor.post("/tasks/:id/cancel", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const task = c.env.WORKER_SESSION.getByName(id);
+  // Asked first: the cancel of an unknown task would leave a tombstone.
+  found(await remote(task.describe()), `There is no task ${id}.`);
+  return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
+});
+
+consoleDoor.get("/threads/:id", async (c) => {
+  const id = idOf(c, threadId, "thread");
+  const thread = c.env.THREAD.getByName(id);
+  const { info, rows, cards } = await remote(thread.read({ afterSeq: 0, limit: maxThreadRows }));
+  if (info.headSeq === 0) throw new Fault("not_found", `There is no thread ${id}.`);
+  return c.json({ info, rows, cards } satisfies ThreadAnswer);
+});
+
+consoleDoor.get("/decisions", async (c) => {
+  const { decisions } = await remote(c.env.BOARD.getByName(boardName).snapshot());
+  return c.json({ decisions } satisfies DecisionsAnswer);
+});
+
+consoleDoor.get("/decisions/:id", async (c) => {
+  const id = idOf(c, decisionId, "decision");
+  return c.json(found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`));
+});
+
+consoleDoor.get("/triggers/:id/why", async (c) => {
+  const id = idOf(c, triggerId, "trigger");
+  const why = await remote(readWhy(objectsOf(c), id));
+  return c.json(found(why, `No trigger ${id} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`));
+});
+
+consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await listEndpoints(c.env.DB) } satisfies EndpointsAnswer));
+
+consoleDoor.post("/endpoints/enrolment", async (c) => {
+  const nowMs = Date.now();
+  const code = await createEnrolmentCode(c.env.DB, nowMs);
+  const { origin } = new URL(c.req.url);
+  const commands = [`npm run daemon -- enroll ${origin} ${code}`, "npm run daemon -- grant DIR", "npm run daemon -- run"];
+  return c.json({ code, expiresMs: nowMs + limits.enrolmentCodeMs, commands } satisfies EnrolmentAnswer, 201);
+});
+
+consoleDoor.post("/endpoints/:id/revoke", async (c) => {
+  const id = idOf(c, endpointId, "machine");
+  // First the row that the door reads: from here on the machine's key opens nothing, whatever happens next.
+  const { meta } = await c.env.DB.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2")
+    .bind(Date.now(), id)
+    .run();
+  if (meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
+  await remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name }));
+  return c.json({ ok: true });
+});
+
+consoleDoor.get("/people", async (c) => {
+  const people = (await listPeople(c.env.DB)).map(({ id, ...person }) => ({ personId: id, ...person }));
+  return c.json({ people } satisfies PeopleAnswer);
+});
+
+const inviteRequest = z.object({
+  name: z.string().check(z.trim(), z.minLength(1), z.maxLength(100)),
+  role: z.enum(["owner", "member"]),
+  personId: z.optional(personId),
+});
+
+consoleDoor.post("/people", async (c) => {
+  const { name, role, personId: known } = await bodyOf(c, inviteRequest);
+  const person = known === undefined ? null : await personById(c.env.DB, known);
+  if (person && person.revokedMs !== null)
+    throw new Fault("conflict", `The access of ${person.name} was withdrawn. Invite them anew, without the old id.`);
+  const nowMs = Date.now();
+  const invite = await createInvite(c.env.DB, { name, role, ...(known === undefined ? {} : { personId: known }) }, nowMs);
+  const link = `${new URL(c.req.url).origin}/demo#invite=${invite.token}`;
+  return c.json({ link, personId: invite.personId, expiresMs: nowMs + limits.inviteMs } satisfies InviteAnswer, 201);
+});
+
+consoleDoor.post("/people/:id/revoke", async (c) => {
+  const id = idOf(c, personId, "person");
+  await revokePerson(c.env.DB, id, Date.now());
+  const { closed } = await remote(c.env.THREAD.getByName(rootThreadIdOf(id)).revoke({ principalId: id }));
+  return c.json({ ok: true, closed });
+});
+
+consoleDoor.post("/notices/:id/answer", async (c) => {
+  const id = c.req.param("id");
+  const { text } = await bodyOf(c, z.object({ text: z.optional(z.string().check(z.trim(), z.maxLength(8000))) }));
+  const board = c.env.BOARD.getByName(boardName);
+  const notice = (await remote(board.snapshot())).notices.find((candidate) => candidate.id === id);
+  if (text) {
+    const { ok } = await remote(c.env.ROUTER.getByName(routerName).answer({ id, by: operator, text }));
+    if (!ok) throw new Fault("not_found", "The router has no open question with this id. It may have been answered already.");
+  } else {
+    if (!notice) throw new Fault("not_found", "There is no open notice with this id.");
+    // An unanswered question stays open for the router: it is only out of sight here.
+    await remote(board.change([{ kind: "notice_done", id }]));
+  }
+  return c.json({ ok: true });
+});
+
+consoleDoor.all("*", (c) => {
+  throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
+});
+
+const objectsOf = (c: ConsoleContext): Objects => ({
+  thread: (id) => c.env.THREAD.getByName(id),
+  worker: (id) => c.env.WORKER_SESSION.getByName(id),
+  endpoint: (id) => c.env.ENDPOINT.getByName(id),
+  router: c.env.ROUTER.getByName(routerName),
+});
+
+/** An error of another object arrives without its class: it becomes a fault again, so that its sentence reaches the page. */
+async function remote<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw asFault(error) ?? error;
+  }
+}
+
+function found<T>(value: T | null, sentence: string): T {
+  if (value === null) throw new Fault("not_found", sentence);
+  return value;
+}
+
+/** The id in the path; one that cannot be an id names nothing. */
+function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): string {
+  const id = schema.safeParse(c.req.param("id"));
+  if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
+  return id.data;
+}
+
+async function bodyOf<T>(c: ConsoleContext, schema: z.ZodMiniType<T>): Promise<T> {
+  const body = schema.safeParse(
+    await c.req.json<unknown>().catch(() => {
+      throw new Fault("bad_input", "The body must be JSON.");
+    }),
+  );
+  if (body.success) return body.data;
+  const issue = body.error.issues[0];
+  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+}
