@@ -1,7 +1,7 @@
 // Starts one shell command behind a gate: the process exists and is journalled before it may do anything. If the daemon dies first,
 // the gate closes and nothing ever ran.
 import { execFile, spawn } from "node:child_process";
-import { closeSync, constants, openSync, unlinkSync } from "node:fs";
+import { closeSync, constants, openSync, unlinkSync, writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { join } from "node:path";
@@ -54,6 +54,16 @@ async function makePipe(path: string): Promise<{ readFd: number; writeFd: number
   }
 }
 
+/** A file without a name: a socket would make bash read the user's start files, as if it were a remote login. */
+function openInput(path: string, text: string): number {
+  writeFileSync(path, text, { mode: 0o600 });
+  try {
+    return openSync(path, constants.O_RDONLY);
+  } finally {
+    unlinkSync(path);
+  }
+}
+
 /** The namespace's first process, from bwrap's status lines. */
 function watchInner(status: Readable): () => Leader | null {
   let text = "";
@@ -74,13 +84,15 @@ export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void,
     ? ["bwrap", ...bwrapArgs(plan.root, plan.daemonHome), "--json-status-fd", "4", "--chdir", plan.cwd, "--", ...shellArgv(plan.script)]
     : shellArgv(plan.script);
   const pipe = await makePipe(join(plan.outputFolder, `${plan.commandId}.pipe`));
+  const inputFd = plan.stdin === null ? null : openInput(join(plan.outputFolder, `${plan.commandId}.input`), plan.stdin);
   const child = spawn("/bin/sh", ["-c", gate, "gate", ...argv], {
     cwd: inBwrap ? plan.root : plan.cwd,
     env: cleanEnv(process.env, plan.commandId, plan.mode),
     detached: true,
-    stdio: [plan.stdin === null ? "ignore" : "pipe", pipe.writeFd, pipe.writeFd, "pipe", inBwrap ? "pipe" : "ignore"],
+    stdio: [inputFd ?? "ignore", pipe.writeFd, pipe.writeFd, "pipe", inBwrap ? "pipe" : "ignore"],
   });
   closeSync(pipe.writeFd);
+  if (inputFd !== null) closeSync(inputFd);
   const output = new Socket({ fd: pipe.readFd, readable: true, writable: false });
   output.on("data", onOutput);
   const drained = new Promise<void>((resolve) => output.once("close", () => resolve()));
@@ -89,9 +101,9 @@ export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void,
     child.once("error", reject);
   });
   exited.catch(() => output.destroy());
-  // A command that does not read its input, or ends first, is its own affair.
-  const quiet = (stream: Writable): Writable => stream.on("error", () => undefined);
-  const gateStream = quiet(child.stdio[3] as Writable);
+  const gateStream = child.stdio[3] as Writable;
+  // A command that is ended at its gate does not read it any more.
+  gateStream.on("error", () => undefined);
   const inner = inBwrap ? watchInner(child.stdio[4] as Readable) : () => null;
   if (child.pid === undefined) {
     await exited;
@@ -99,7 +111,6 @@ export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void,
   }
   const leader = leaderOf(child.pid);
   if (leader === null) throw new Fault("internal", "The command's process ended before it began.");
-  if (child.stdin) quiet(child.stdin).end(plan.stdin ?? "");
 
   const group = groupOf(plan, leader, inner);
   const end = exited.then(async (seen) => {
