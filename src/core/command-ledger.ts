@@ -87,7 +87,7 @@ const order: readonly CommandState[] = ["queued", "sent", "accepted", "started",
 const reached = (entry: Entry, state: CommandState): boolean => order.indexOf(entry.state) >= order.indexOf(state);
 
 /** What a command is, in one short line: for the log and for people. */
-export function describeSpec(spec: CommandSpec): string {
+function describeSpec(spec: CommandSpec): string {
   switch (spec.kind) {
     case "shell":
       return cut(spec.script.trim().split("\n", 1)[0] ?? "");

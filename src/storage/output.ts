@@ -3,6 +3,10 @@ import type { SettledCommand } from "../protocol/command.ts";
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { commandOutputType, getArtifact, putArtifact } from "./artifacts.ts";
+import { withTimeout } from "./timeout.ts";
+
+/** A put that hangs may not hold up every later one. */
+const putTimeoutMs = 30_000;
 
 type Spill = { artifact_id: string; bytes: number; head: string; tail: string };
 
@@ -27,19 +31,22 @@ export class OutputStore {
   }
 
   /** The output as its task gets it: inline when short, else head, tail and an artifact with all of it. May be repeated; throws while R2 is down. */
-  settled(commandId: string): Promise<SettledCommand["output"]> {
-    const run = this.#assembling.then(() => this.#settled(commandId));
+  async settled(commandId: string): Promise<SettledCommand["output"]> {
+    const known = this.#spill(commandId);
+    if (known) return spilledOutput(known);
+    const text = this.#shortText(commandId);
+    if (text !== null) return { text, spilled: false };
+    const run = this.#assembling.then(() => this.#moveToArtifact(commandId));
     this.#assembling = run.catch(() => undefined);
     return run;
   }
 
-  async #settled(commandId: string): Promise<SettledCommand["output"]> {
+  async #moveToArtifact(commandId: string): Promise<SettledCommand["output"]> {
+    // Asked twice at once: the first has moved it.
     const known = this.#spill(commandId);
     if (known) return spilledOutput(known);
     const bytes = this.#bytes(commandId);
-    const text = shortText(bytes);
-    if (text !== null) return { text, spilled: false };
-    const artifactId = await putArtifact(this.#store, bytes, commandOutputType);
+    const artifactId = await withTimeout(putArtifact(this.#store, bytes, commandOutputType), putTimeoutMs, "R2");
     const half = Math.floor(limits.inlineResultChars / 2);
     const head = decode(bytes.subarray(0, boundary(bytes, half)));
     const tail = decode(bytes.subarray(boundary(bytes, bytes.length - half)));
@@ -75,6 +82,17 @@ export class OutputStore {
     );
   }
 
+  /** The whole output when it is short enough for a model's context, else null. */
+  #shortText(commandId: string): string | null {
+    const { bytes } = this.#storage.sql
+      .exec<{ bytes: number }>("SELECT IFNULL(SUM(LENGTH(data)), 0) AS bytes FROM output WHERE command_id = ?", commandId)
+      .one();
+    // No UTF-16 unit takes more than three bytes of UTF-8: a longer output need not be decoded to be counted.
+    if (bytes > 3 * limits.inlineResultChars) return null;
+    const text = decode(this.#bytes(commandId));
+    return text.length > limits.inlineResultChars ? null : text;
+  }
+
   #bytes(commandId: string): Uint8Array {
     const parts = this.#storage.sql
       .exec<{ data: ArrayBuffer }>("SELECT data FROM output WHERE command_id = ? ORDER BY at", commandId)
@@ -97,14 +115,6 @@ const spilledOutput = ({ head, tail, artifact_id, bytes }: Spill): SettledComman
   totalBytes: bytes,
   spilled: true,
 });
-
-/** The whole output when it is short enough for a model's context, else null. */
-function shortText(bytes: Uint8Array): string | null {
-  // No UTF-16 unit takes more than three bytes of UTF-8: a longer output need not be decoded to be counted.
-  if (bytes.length > 3 * limits.inlineResultChars) return null;
-  const text = decode(bytes);
-  return text.length > limits.inlineResultChars ? null : text;
-}
 
 const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(bytes);
 
