@@ -117,6 +117,8 @@ function readSpelledOut(clause: string, reading: Reading): Intent[] | null {
       return [{ kind: "command", script: block.text.replace(/^\$ /gm, "").trim() }];
     return null;
   }
+  // Code inside of quotation marks is part of a name.
+  if (/["“][^"”]*⟦\d+⟧[^"”]*["”]/.test(clause)) return null;
   if (codeMark.test(clause)) {
     const marks = [...clause.matchAll(codeMarks)];
     const inFolder = /\b(?:in|inside|within|under|from)(?: the)?(?: folder| directory| dir)?\s+⟦(\d+)⟧/i.exec(clause);
@@ -252,6 +254,8 @@ function readCount(rest: string, reading: Reading): Intent {
 const unableVerb =
   /^(?:fix|write|add|create|implement|generate|delete|remove|update|improve|refactor|explain|document|rename|review|merge|deploy|install|translate|summari[sz]e|design|draft|commit|push|upgrade|migrate|optimi[sz]e|debug|change|replace|edit|make (?:it|the|a)|open a|set ?up|describe|should|do you think|what do you think|rewrite|suggest|recommend|plan|analy[sz]e|investigate|figure out)\b/i;
 const testNoun = /\b(?:tests?(?![:.\w-])|test[- ]?suites?|testsuite|specs?|pruebas)\b/i;
+const typeNoun = /\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:the )?types\b/i;
+const lintNoun = /\b(?:lint|linter|linting|eslint|code style|style check)\b/i;
 const foreignTests = /^(?:f(?:ü|ue)hr|start|lass|mach|lance|ex[eé]cut|fais|ejecut|corre|lanza)\w*\b.*\b(?:tests?|pruebas)\b/i;
 const generic = new Set(
   "the all our my your these those this that whole full entire complete project projects project's existing any failing failed current sample test of in run rerun re-run execute check only just every some new do does are is try start launch which what why how tell me verify see if whether pass kick off a app's repo's again also make sure please now show".split(
@@ -272,12 +276,29 @@ function readProject(clause: string, reading: Reading): Intent[] | null {
       path !== "" && !/^(?:this|the|here|it|project|repo|repository|workspace|folder|there|general|total|parallel)$/i.test(path);
     return [{ kind: "project", purpose, ...(isPlace ? { where: path.replace(/\/+$/, "") } : {}) }];
   };
-  if (/\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:the )?types\b/i.test(clause)) return project("typecheck");
-  if (/\b(?:lint|linter|linting|eslint|code style|style check)\b/i.test(clause)) return project("lint");
-  if (testNoun.test(clause) || foreignTests.test(clause)) {
-    const [found] = project("test");
-    return found?.kind === "project" ? [{ ...found, ...testSubset(clause, found.where !== undefined, reading) }] : null;
-  }
+  // "run the tests and the linter" asks for both, in this order.
+  const found = (
+    [
+      ["typecheck", typeNoun],
+      ["lint", lintNoun],
+      ["test", testNoun],
+      ["test", foreignTests],
+    ] as const
+  )
+    .flatMap(([purpose, noun]) => {
+      const at = noun.exec(clause)?.index;
+      return at === undefined ? [] : [{ purpose, at }];
+    })
+    .sort((a, b) => a.at - b.at);
+  if (found.length > 0)
+    return found.flatMap(({ purpose }) => {
+      const [one] = project(purpose);
+      return one?.kind === "project" && purpose === "test"
+        ? [{ ...one, ...testSubset(clause, one.where !== undefined, reading) }]
+        : one
+          ? [one]
+          : [];
+    });
   if (
     /^(?:re)?(?:build|compile)\b(?! (?:me |us )?(?:an?|some|new)\b)|^does (?:it|this|the \w+) (?:still )?(?:build|compile)\b|^(?:run|start|do|check)(?: if| whether| that)? (?:the |a )?build\b|^is the build\b/i.test(
       clause,

@@ -76,8 +76,8 @@ function summaryOf(failed: number, passed: number | undefined, skipped: number, 
   return parts.length > 0 ? parts.join(", ") : exitCode === null ? "no counts" : `exit ${exitCode}`;
 }
 
-const failMark = /^\s*(?:not ok\b(?:\s+\d+)?(?:\s*-)?|\[?(?:FAIL|FAILED|FAILURE)\]?\s*[:\-–—]?|(?:✗|✘|✖|×|❌)\s)\s*(.+)$/u;
-const passMark = /^\s*(?:ok\b(?:\s+\d+)?(?:\s*-)?|\[?(?:PASS|PASSED|OK)\]?\s*[:\-–—]?|(?:✓|✔|✅)\s)\s*(.+)$/u;
+const failMark = /^\s*(?:not ok\b(?:\s+\d+)?(?:\s*-)?|\[?FAIL(?:ED|URE)?\b\]?\s*[:\-–—]?|(?:✗|✘|✖|×|❌)\s)\s*(.+)$/u;
+const passMark = /^\s*(?:ok\b(?:\s+\d+)?(?:\s*-)?|\[?(?:PASS(?:ED)?|OK)\b\]?\s*[:\-–—]?|(?:✓|✔|✅)\s)\s*(.+)$/u;
 
 /** Plain scripts: `FAIL: name`, `not ok name`, `✗ name`. Of a summary (`FAILED 2 of 3`) the words count as none. */
 function markedLines(lines: readonly string[]): { failed: Failure[]; passed: number } {
@@ -85,7 +85,7 @@ function markedLines(lines: readonly string[]): { failed: Failure[]; passed: num
   let passed = 0;
   lines.forEach((line, i) => {
     const name = failMark.exec(line)?.[1];
-    if (name !== undefined && !/^\(?(?:\d+\s*(?:of|\/|tests?|failures?|errors?)|tests?$|\W*$|failures?=)/i.test(name)) {
+    if (name !== undefined && !/^\(?(?:\d+\s*(?:$|of|\/|tests?|failures?|errors?)|tests?$|\W*$|failures?=)/i.test(name)) {
       const next = lines[i + 1] ?? "";
       const indented = next.length - next.trimStart().length > line.length - line.trimStart().length;
       const detail = indented ? next.trim().replace(/^#\s*/, "") : "";

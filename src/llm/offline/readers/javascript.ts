@@ -1,5 +1,5 @@
 // How the runners of JavaScript write down what failed.
-import { countOf, type Failure, failure, firstLine, indentOf, last, number, type Reader, unique } from "./reading.ts";
+import { countOf, type Failure, failure, firstLine, indentOf, last, number, type Reader, saidLine, unique } from "./reading.ts";
 
 const durationMark = /\s+\([\d.]+m?s\)(?:\s+#.*)?$/;
 
@@ -26,12 +26,14 @@ export const nodeSpec: Reader = {
   },
 };
 
+/** With a message of the test's own, what was compared stands below it. */
 function nodeDetail(lines: readonly string[], from: number): string | undefined {
-  const head = firstLine(lines, from, /^(?:test at |✖ )/);
-  if (head === undefined || !head.endsWith(":")) return head;
-  const at = lines.indexOf(lines.slice(from).find((line) => line.trim() === head) ?? head, from);
-  const compared = firstLine(lines, at + 1, /^(?:test at |✖ |\s+at )/);
-  return compared === undefined || !/\w/.test(compared) ? head.replace(/:$/, "") : `${head} ${compared}`;
+  const said = saidLine(lines, from, /^(?:test at |✖ )/);
+  const compared = lines
+    .slice(from + 1, from + 6)
+    .find((line) => /^ {2}\S.* !== \S/.test(line))
+    ?.trim();
+  return said === undefined || compared === undefined || said.includes(compared) ? said : `${said} (${compared})`;
 }
 
 function closesSuite(lines: readonly string[], at: number): boolean {
@@ -107,7 +109,7 @@ export const mocha: Reader = {
       const title = [start];
       let next = i + 1;
       while (!title.at(-1)?.endsWith(":") && next < i + 12 && (tail[next] ?? "").trim() !== "") title.push((tail[next++] ?? "").trim());
-      failed.push(failure(title.join(" ").replace(/:$/, ""), firstLine(tail, next, /^ {2}\d+\) /)));
+      failed.push(failure(title.join(" ").replace(/:$/, ""), saidLine(tail, next, /^ {2}\d+\) /)));
     });
     return {
       failed,

@@ -65,27 +65,45 @@ export const goTest: Reader = {
   },
 };
 
+/** Names stand in the list at the end of each crate; in the lines before it, tests may print anything. */
+function cargoNames(lines: readonly string[]): string[] {
+  const names: string[] = [];
+  lines.forEach((line, at) => {
+    if (line !== "failures:") return;
+    for (let i = at + 1; /^ {4}\S/.test(lines[i] ?? ""); i++) names.push((lines[i] ?? "").trim());
+  });
+  return names.length > 0 ? names : lines.flatMap((line) => /^test (\S+) \.\.\. FAILED$/.exec(line)?.[1] ?? []);
+}
+
 export const cargo: Reader = {
   runner: "cargo test",
   read(lines) {
     const summaries = lines.filter((line) => /^test result: (?:ok|FAILED)\. /.test(line));
     if (summaries.length === 0) return null;
     const sum = (word: RegExp) => summaries.reduce((total, line) => total + countOf(line, word), 0);
-    const failed = lines.flatMap((line) => {
-      const name = /^test (.+) \.\.\. FAILED$/.exec(line)?.[1];
-      if (name === undefined) return [];
+    const failed = cargoNames(lines).map((name) => {
       const at = lines.indexOf(`---- ${name} stdout ----`);
       const panic = at < 0 ? -1 : lines.findIndex((other, i) => i > at && /panicked at/.test(other));
-      const sides =
-        panic < 0
-          ? []
-          : lines
-              .slice(panic + 1, panic + 4)
-              .map((each) => each.trim())
-              .filter((each, i) => i === 0 || /^(?:left|right):/.test(each));
-      return [failure(name, sides.join(", "))];
+      const said = panic < 0 ? [] : lines.slice(panic + 1, panic + 4).map((each) => each.trim());
+      return failure(name, said.filter((each, i) => i === 0 || /^(?:left|right):/.test(each)).join(", "));
     });
     return { failed, failedCount: sum(/failed/), passed: sum(/passed/), skipped: sum(/ignored/) };
+  },
+};
+
+export const prove: Reader = {
+  runner: "prove",
+  read(lines) {
+    const files = last(lines, /^Files=\d+, Tests=\d+/);
+    if (files === undefined || !lines.some((line) => /^Result: (?:PASS|FAIL|NOTESTS)$/.test(line))) return null;
+    const failed = lines.flatMap((line, i) => {
+      const name = /^#\s+Failed test '(.*)'$/.exec(line)?.[1];
+      if (name === undefined) return [];
+      const said = lines.slice(i + 1, i + 5).flatMap((each) => /^#\s+((?:got|expected): .*)$/.exec(each)?.[1] ?? []);
+      return [failure(name, said.join(", "))];
+    });
+    const failedCount = lines.reduce((sum, line) => sum + number(/\(Wstat: .* Failed: (\d+)\)$/.exec(line)?.[1]), 0);
+    return { failed, failedCount, passed: Math.max(0, number(/Tests=(\d+)/.exec(files)?.[1]) - failedCount) };
   },
 };
 

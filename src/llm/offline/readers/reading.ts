@@ -28,6 +28,15 @@ export function firstLine(lines: readonly string[], from: number, until: RegExp,
   return undefined;
 }
 
+/** What was said about a failure; a line that ends in a colon says it in the next one. */
+export function saidLine(lines: readonly string[], from: number, until: RegExp): string | undefined {
+  const head = firstLine(lines, from, until);
+  if (head === undefined || !head.endsWith(":")) return head;
+  const at = lines.findIndex((line, i) => i >= from && line.trim() === head);
+  const next = firstLine(lines, at + 1, until);
+  return next === undefined || !/\w/.test(next) || next.startsWith("at ") ? head.slice(0, -1) : `${head} ${next}`;
+}
+
 export function unique(failures: readonly Failure[]): Failure[] {
   const seen = new Map<string, Failure>();
   for (const each of failures) if (!seen.get(each.name)?.detail) seen.set(each.name, each);

@@ -1,6 +1,6 @@
 // Every reader of test output, one line each. A reader needs the runner's own summary line: output of the tests themselves names other tests.
 import { bun, deno, jest, mocha, nodeSpec, vitest } from "./javascript.ts";
-import { cargo, goTest, jvm, minitest, phpunit, pytest, rspec, unittest } from "./languages.ts";
+import { cargo, goTest, jvm, minitest, phpunit, prove, pytest, rspec, unittest } from "./languages.ts";
 import type { Reader } from "./reading.ts";
 
 /** TAP is not among them: it is read only when none of these speaks. */
@@ -18,5 +18,6 @@ export const readers: readonly Reader[] = [
   rspec,
   phpunit,
   minitest,
+  prove,
   jvm,
 ];
