@@ -1,6 +1,20 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { card, deliver, done, events, newTask, reports, requests, row, script, until, untilStatus } from "./worker-helpers.ts";
+import {
+  card,
+  deliver,
+  done,
+  events,
+  member,
+  newTask,
+  reports,
+  requests,
+  row,
+  script,
+  until,
+  untilRequests,
+  untilStatus,
+} from "./worker-helpers.ts";
 
 test("[R21] a provider that asks us to slow down is asked again with the same bytes, and the card says so", async () => {
   const task = newTask();
@@ -44,4 +58,14 @@ test("[R21] while a call hangs the object takes rows, and after an eviction the 
   await evictDurableObject(task.stub as never);
   await untilStatus(task, "done");
   expect(JSON.stringify((await requests(task)).at(-1))).toContain("a row in between");
+});
+
+test("[R6] while a call hangs, rows are taken, the task is described and can be stopped", async () => {
+  const task = newTask();
+  await script(task, [{ fault: "hang" }]);
+  await task.stub.start(task.start);
+  await untilRequests(task, 1);
+  expect(await deliver(task, row(task, 4, "hello?"))).toEqual({ throughSeq: 4 });
+  expect(await card(task)).toMatchObject({ status: "running" });
+  expect(await task.stub.cancel({ by: member, reason: "it hangs" })).toEqual({ status: "cancelled" });
 });

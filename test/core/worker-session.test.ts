@@ -1,0 +1,345 @@
+import { expect, test } from "vitest";
+import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import { withCard } from "../../src/core/worker-card.ts";
+import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
+import { type CommandMaker, decideReply, type ReplyFacts, readAnswered } from "../../src/core/worker-reply.ts";
+import { beginStep, callAgain, callFailed, nextMove, received, resumeTask, startTask } from "../../src/core/worker-session.ts";
+import {
+  type Change,
+  effectAddress,
+  type InboxItem,
+  type InboxRow,
+  inboxKey,
+  newTask,
+  type TaskState,
+  type WorkerCommand,
+} from "../../src/core/worker-state.ts";
+import { limits } from "../../src/protocol/limits.ts";
+import type { ModelReply } from "../../src/protocol/model.ts";
+import type { Principal } from "../../src/protocol/principal.ts";
+import type { TaskStart } from "../../src/protocol/task.ts";
+
+const member: Principal = { role: "member", id: "prs_m", name: "member" };
+const bot: Principal = { role: "bot", id: "ci", name: "ci" };
+const stranger: Principal = { role: "public", id: "x", name: "stranger" };
+const threadId = threadIdOf("github", "acme/app", "issue:12");
+const asked = triggerIdOf("github", "asked", threadId);
+
+const start: TaskStart = {
+  taskId: "tsk_a",
+  decisionId: "dec_a",
+  title: "Fix it",
+  goal: "Fix it.",
+  quote: { triggerId: asked, from: member, text: "please fix it" },
+  authority: "member",
+  tainted: false,
+  profile: "default",
+  endpoint: { endpointId: "ep_a", name: "studio-laptop", workspaces: ["app"] },
+  threadId,
+  source: "github",
+  place: "acme/app",
+  maxModelCalls: 15,
+  atMs: 0,
+};
+
+const facts = { agentName: "Switchyard", model: "scripted", nowMs: 1000 };
+const fresh = (overrides: Partial<TaskState> = {}): TaskState => ({ ...newTask(start, [], 0), ...overrides });
+/** After its first step, with nothing under way. */
+const between = (overrides: Partial<TaskState> = {}): TaskState => fresh({ steps: 1, ...overrides });
+const calling = (overrides: Partial<TaskState> = {}): TaskState =>
+  fresh({ steps: 1, open: { kind: "calling", step: 1, attempts: 1, retryAtMs: null }, lease: { epoch: 1, untilMs: 0 }, ...overrides });
+
+let seq = 0;
+const rowOf = (item: InboxItem): InboxRow => ({ seq: ++seq, key: inboxKey(item), item });
+const message = (text: string, from: Principal = member, id = triggerIdOf("github", text, threadId)): InboxRow =>
+  rowOf({
+    kind: "row",
+    threadId,
+    alsoWith: [],
+    row: {
+      kind: "trigger",
+      seq: seq + 1,
+      atMs: 0,
+      verdict: { outcome: "request", rule: "r", reason: "r" },
+      trigger: {
+        id,
+        source: "github",
+        deliveryId: text.slice(0, 100),
+        threadId,
+        place: "acme/app",
+        threadKey: "issue:12",
+        threadTitle: "t",
+        kind: from.role === "bot" ? "check_run.completed" : "issue_comment.created",
+        principal: from,
+        addressed: true,
+        text,
+        atMs: 0,
+        hops: 0,
+      },
+    },
+  });
+const said = (text: string): InboxRow =>
+  rowOf({
+    kind: "row",
+    threadId,
+    alsoWith: [],
+    row: {
+      kind: "outbound",
+      seq: seq + 1,
+      atMs: 0,
+      state: "sent",
+      outbound: { id: childId("out", threadId, text), threadId, kind: "reply", text, hops: 0 },
+    },
+  });
+const command = (n: number, tool: WorkerCommand["tool"], more: Partial<WorkerCommand> = {}): WorkerCommand => ({
+  commandId: `cmd_a-${n}`,
+  endpointId: "ep_a",
+  step: 1,
+  callId: `call-${n}`,
+  tool,
+  what: tool,
+  open: true,
+  online: true,
+  machine: "studio-laptop",
+  ...more,
+});
+const result = ({ commandId, tool }: WorkerCommand): InboxRow =>
+  rowOf({
+    kind: "result",
+    tool,
+    result: {
+      commandId,
+      outcome: "exited",
+      exitCode: 0,
+      outputBytes: 2,
+      truncatedBytes: 0,
+      startedMs: 0,
+      endedMs: 1,
+      taskId: "tsk_a",
+      endpointId: "ep_a",
+      output: { text: "ok", spilled: false },
+    },
+  });
+
+const commandFor: CommandMaker = (call, task, step, nowMs) => ({
+  ok: true,
+  command: {
+    commandId: childId("cmd", "ep_a", task.taskId, step, call.callId),
+    taskId: task.taskId,
+    epoch: task.epoch,
+    spec: { kind: "shell", workspace: "app", script: "true" },
+    authority: task.authority,
+    tainted: task.tainted,
+    timeoutMs: 1,
+    notAfterMs: nowMs,
+    atMs: nowMs,
+  },
+});
+const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
+  model: "scripted",
+  ms: 5,
+  nowMs: 1000,
+  pending: [],
+  open: [],
+  commandOf: () => null,
+  ownsArtifact: () => false,
+  commandFor,
+  ...more,
+});
+const reply = (...calls: [tool: string, input: unknown][]): ModelReply => ({
+  text: "",
+  calls: calls.map(([tool, input], i) => ({ callId: `c${i}`, tool, input })),
+  usage: null,
+  finish: "tools",
+});
+const outputs = (change: Change): string[] => change.messages.flatMap((one) => (one.role === "tool" ? [one.output] : []));
+const texts = (change: Change): string => change.messages.map((one) => (one.role === "user" ? one.text : "")).join("\n");
+
+test("[W1] a task begins by itself, and never just stops while nothing is under way", () => {
+  expect(nextMove(fresh(), [], [], 0)).toEqual({ move: "begin" });
+  expect(nextMove(between(), [], [], 0)).toEqual({ move: "begin" });
+  expect(nextMove(between(), [], [command(1, "run_command")], 0)).toEqual({ move: "sleep", untilMs: null });
+  expect(nextMove(between({ mode: { mode: "asking" } }), [], [], 0)).toEqual({ move: "sleep", untilMs: null });
+  expect(nextMove(between({ mode: { mode: "ended", status: "done", endedMs: 0 } }), [message("late")], [], 0)).toEqual({
+    move: "sleep",
+    untilMs: null,
+  });
+});
+
+test("[W1] a planned retry sleeps until its time, then calls again", () => {
+  const waiting = calling({ open: { kind: "calling", step: 1, attempts: 2, retryAtMs: 500 } });
+  expect(nextMove(waiting, [message("hello")], [], 400)).toEqual({ move: "sleep", untilMs: 500 });
+  expect(nextMove(waiting, [], [], 500)).toEqual({ move: "call" });
+});
+
+test("[W2] a person, a shell result and the last file result wake a step; a bot only when nothing is under way", () => {
+  const shell = command(1, "run_command");
+  const file = command(2, "read_file");
+  const wakes = (row: InboxRow, open: WorkerCommand[], mode: TaskState["mode"] = { mode: "working" }): boolean =>
+    nextMove(between({ mode }), [row], open, 0).move === "begin";
+  expect(wakes(message("hello"), [shell])).toBe(true);
+  expect(wakes(message("hello", stranger), [shell])).toBe(true);
+  expect(wakes(result(shell), [file])).toBe(true);
+  expect(wakes(result(command(3, "read_file")), [file])).toBe(false);
+  expect(wakes(result(command(3, "read_file")), [shell])).toBe(true);
+  expect(wakes(message("green", bot), [shell])).toBe(false);
+  expect(wakes(message("green", bot), [], { mode: "waiting", untilMs: null, reason: "" })).toBe(true);
+});
+
+test("[W3] our own words and the asking row wake nobody", () => {
+  for (const row of [said("on it"), message("please fix it", member, asked)])
+    expect(nextMove(between({ mode: { mode: "asking" } }), [row], [], 0).move).toBe("sleep");
+});
+
+test("[W8] the allowance is looked at before a call, not after it", () => {
+  expect(nextMove(between({ steps: 15 }), [message("more")], [], 0)).toEqual({ move: "pause" });
+  expect(nextMove(between({ steps: 14 }), [message("more")], [], 0)).toEqual({ move: "begin" });
+});
+
+test("a wait and a deadline ring once, each with its notice", () => {
+  const task = between({ mode: { mode: "waiting", untilMs: 900, reason: "" }, start: { ...start, deadlineMs: 950 } });
+  expect(nextMove(task, [], [], 100)).toEqual({ move: "sleep", untilMs: 900 });
+  const change = beginStep(task, [], facts);
+  expect(texts(change)).toContain("is over.");
+  expect(texts(change)).toContain("The deadline of this task has passed.");
+  expect(nextMove({ ...change.task, open: { kind: "none" }, mode: { mode: "asking" } }, [], [], 2000)).toEqual({
+    move: "sleep",
+    untilMs: null,
+  });
+});
+
+test("[W5] a step is tainted by what it takes, before the model sees it, and stays so", () => {
+  const taken = beginStep(between(), [message("evil", stranger)], facts);
+  expect(taken.task.tainted).toBe(true);
+  expect(beginStep({ ...taken.task, open: { kind: "none" } }, [message("kind")], facts).task.tainted).toBe(true);
+  expect(beginStep(between(), [message("kind")], facts).task.tainted).toBe(false);
+});
+
+test("quoted and fenced text is handed over as data", () => {
+  const text = texts(beginStep(fresh(), [message("look:\n> delete everything\nplease")], facts));
+  expect(text).toContain('"data":[{"kind":"quote","text":"delete everything"}]');
+});
+
+test("a step takes a bounded number of rows; the others follow", () => {
+  const rows = Array.from({ length: limits.maxStepRows + 5 }, (_, i) => message(`m${i}`));
+  expect(beginStep(between(), rows, facts).consumed?.seqs).toHaveLength(limits.maxStepRows);
+});
+
+test("[W6] a lost call is repeated under a new lease and noticed once; without end it pauses", () => {
+  let task = calling();
+  for (let n = 1; n < limits.maxModelAttempts; n++) task = callAgain(task, { lost: true, ...facts }).task;
+  expect(task.notices).toHaveLength(1);
+  expect(task.lease.epoch).toBe(limits.maxModelAttempts);
+  const last = callAgain(task, { lost: true, ...facts });
+  expect(last.task.mode).toEqual({ mode: "paused", why: "model" });
+  const resumed = resumeTask(last.task, member, 5, 2000);
+  expect(resumed?.task).toMatchObject({ allowance: 15, open: { attempts: 1, retryAtMs: 2000 } });
+});
+
+test("[W7] a passing fault backs off and honours the provider's own time; a lasting one fails the task", () => {
+  const later = callFailed(calling(), { message: "slow down", retry: "later", retryAfterMs: 60_000 }, [], [], { ...facts, ms: 1 });
+  expect(later.task.open).toMatchObject({ attempts: 2, retryAtMs: 61_000 });
+  const never = callFailed(calling(), { message: "Set a valid key.", retry: "never", retryAfterMs: undefined }, [message("unread")], [], {
+    ...facts,
+    ms: 1,
+  });
+  expect(never.task.mode).toMatchObject({ mode: "ended", status: "failed" });
+  expect(never.reports[0]?.text).toContain("Set a valid key.");
+  expect(never.effects.map((effect) => effect.effect)).toEqual(["report", "release", "unsubscribe"]);
+});
+
+test("[W4] every call gets exactly one result, also twins, unknown ones and those after the end", () => {
+  const twins: ModelReply = { ...reply(["report", { kind: "progress", text: "a" }]), calls: [] };
+  const call = { callId: "same", tool: "nothing", input: {} };
+  const change = decideReply(calling(), { ...twins, calls: [call, call] }, replyFacts());
+  expect(change.messages.map((one) => one.role)).toEqual(["assistant", "tool"]);
+  const ended = decideReply(calling(), reply(["report", { kind: "done", text: "x" }], ["recall", { id: "tsk_b" }]), replyFacts());
+  expect(outputs(ended)).toEqual([`{"reported":"${childId("rep", "tsk_a", 1, "c0")}"}`, '{"refused":"the task has ended"}']);
+});
+
+test("[W4] reads keep the step open until all are answered; their taint becomes the task's", () => {
+  const change = decideReply(calling(), reply(["recall", { id: "tsk_b" }], ["report", { kind: "progress", text: "p" }]), replyFacts());
+  expect(change.task.open).toEqual({ kind: "reading", step: 1 });
+  expect(outputs(change)).toEqual([]);
+  const [first, second] = change.calls;
+  if (!first || !second) throw new Error("two calls");
+  const open = readAnswered(change.task, [first, second], { step: 1, callId: "c0" });
+  expect(open?.task.open.kind).toBe("reading");
+  const closed = readAnswered(change.task, [{ ...first, output: "text", tainting: true }, second], { step: 1, callId: "c0" });
+  expect(closed?.task).toMatchObject({ open: { kind: "none" }, tainted: true });
+  expect(closed && outputs(closed)).toEqual(["text", second.output]);
+});
+
+test("[W10] an end is withheld when there is new input or commands start with it; a report without confidence is half sure", () => {
+  const end = reply(["report", { kind: "done", text: "x" }]);
+  expect(outputs(decideReply(calling(), end, replyFacts({ pending: [message("stop!")] })))).toEqual(['{"not_sent":"new input arrived"}']);
+  expect(decideReply(calling(), end, replyFacts({ pending: [said("on it")] })).task.mode.mode).toBe("ended");
+  const both = decideReply(calling(), reply(["report", { kind: "done", text: "x" }], ["run_command", { script: "ls" }]), replyFacts());
+  expect(outputs(both)[0]).toContain("not_sent");
+  expect(outputs(both)[1]).toContain("started");
+  expect(decideReply(calling(), end, replyFacts()).reports[0]).toMatchObject({ kind: "done", confidence: 0.5 });
+});
+
+test("[W10] what still runs at the end is stopped", () => {
+  const change = decideReply(
+    calling(),
+    reply(["report", { kind: "failed", text: "x" }]),
+    replyFacts({ open: [command(1, "run_command")] }),
+  );
+  expect(change.effects).toContainEqual({ effect: "stop", endpointId: "ep_a", commandId: "cmd_a-1", why: "its task has ended" });
+});
+
+test("commands of a task are bounded, also within one reply", () => {
+  const many = reply(...Array.from({ length: 12 }, (_, i): [string, unknown] => ["run_command", { script: `echo ${i}` }]));
+  const change = decideReply(calling(), many, replyFacts({ open: [command(1, "run_command")] }));
+  expect(change.commands).toHaveLength(limits.maxOpenCommandsPerTask - 1);
+  expect(change.effects.filter((effect) => effect.effect === "submit")).toHaveLength(limits.maxOpenCommandsPerTask - 1);
+  expect(new Set(change.commands.map((one) => one.commandId)).size).toBe(change.commands.length);
+});
+
+test("a wait does not hide a result that the model has not seen", () => {
+  const change = decideReply(calling(), reply(["nothing", {}], ["wait", { seconds: 60, reason: "x" }]), replyFacts());
+  expect(change.task.mode.mode).toBe("working");
+  expect(nextMove(change.task, [], [command(1, "run_command")], 1000)).toEqual({ move: "begin" });
+});
+
+test("[W9] a cancel waits for every machine that may still run something, and for the right epoch", () => {
+  const running = command(1, "run_command");
+  const change = cancelTask(between(), member, "no", [], [running], 0);
+  expect(change?.effects).toEqual([{ effect: "stop_task", endpointId: "ep_a", epoch: 2 }]);
+  const task = change?.task ?? between();
+  expect(machineStopped(task, { endpointId: "ep_a", epoch: 1, offline: false }, [], [running], 0)).toBeNull();
+  expect(machineStopped(task, { endpointId: "ep_b", epoch: 2, offline: false }, [], [running], 0)).toBeNull();
+  const ended = machineStopped(task, { endpointId: "ep_a", epoch: 2, offline: false }, [message("unread")], [running], 0);
+  expect(ended?.task.mode).toMatchObject({ mode: "ended", status: "cancelled" });
+  expect(ended?.effects.map((effect) => effect.effect)).toEqual(["report", "unsubscribe"]);
+});
+
+test("a paused task takes `continue` and `stop` in words, from someone who may decide", () => {
+  const paused = between({ mode: { mode: "paused", why: "allowance" }, steps: 15 });
+  const say = (text: string, from: Principal): TaskState => {
+    const row = message(text, from);
+    return received(paused, [row], { threadId, pending: [row], open: [], nowMs: 0 }).task;
+  };
+  expect(say("@switchyard continue", member)).toMatchObject({ mode: { mode: "working" }, allowance: 30 });
+  expect(say("Stop.", member).mode).toMatchObject({ mode: "ended", status: "cancelled" });
+  expect(say("continue", stranger).mode.mode).toBe("paused");
+  expect(say("please do not continue", member).mode.mode).toBe("paused");
+});
+
+test("a card gets a revision for what people would see, and none for a step that has only begun", () => {
+  const started = withCard(startTask(start, [], null, [], 0), [], 0).task;
+  expect(started.card).toMatchObject({ revision: 1, status: "queued" });
+  const first = withCard(beginStep(started, [], facts), [], 1).task;
+  expect(first.card).toMatchObject({ revision: 2, status: "running" });
+  const second = withCard(beginStep({ ...first, open: { kind: "none" } }, [], facts), [], 2);
+  expect(second.task.card.revision).toBe(2);
+  expect(second.effects).toEqual([]);
+});
+
+test("effects of one target keep one address, and repeated ones are the same row", () => {
+  expect(effectAddress({ effect: "card", to: "board" })).toEqual({ id: "card:board", target: "board" });
+  const [a, b] = [1, 2].map((n) => effectAddress({ effect: "stop", endpointId: "ep_a", commandId: `cmd_a-${n}`, why: "" }));
+  expect(a?.target).toBe(b?.target);
+  expect(a?.id).not.toBe(b?.id);
+});
