@@ -109,12 +109,12 @@ export class OfflineTask {
         this.#toolResult(call, { reported: `rep_a-${this.reports.length}` });
       } else if (call.tool === "wait") this.#toolResult(call, { waiting: true });
       else if (call.tool === "stop_command") {
-        this.stopped.push(String(call.input["command"]));
-        this.#toolResult(call, { stopping: call.input["command"] });
+        this.stopped.push(String(call.input.command));
+        this.#toolResult(call, { stopping: call.input.command });
       } else if (call.tool === "read_output") {
-        const text = this.#outputs.get(String(call.input["command"])) ?? "";
-        const offset = Number(call.input["offset"]);
-        this.#toolResult(call, { command: call.input["command"], text: text.slice(offset, offset + Number(call.input["limit"])), offset });
+        const text = this.#outputs.get(String(call.input.command)) ?? "";
+        const offset = Number(call.input.offset);
+        this.#toolResult(call, { command: call.input.command, text: text.slice(offset, offset + Number(call.input.limit)), offset });
       } else if (this.#options.refuse) this.#toolResult(call, { refused: this.#options.refuse });
       else {
         const command = `cmd_a-${++this.#commands}`;
@@ -139,12 +139,12 @@ export class OfflineTask {
       return { ...base, exit, bytes: Buffer.byteLength(output), output: cut(output, limits.inlineResultChars, command), ...more };
     };
     if (tool === "run_command") {
-      const script = String(input["script"]);
+      const script = String(input.script);
       this.scripts.push(script);
       const made = this.#options.result?.(script);
       if (made)
         return done(made.output ?? "", made.exit ?? 0, { ...made, output: cut(made.output ?? "", limits.inlineResultChars, command) });
-      const cwd = path.join(this.#root, typeof input["cwd"] === "string" ? input["cwd"] : ".");
+      const cwd = path.join(this.#root, typeof input.cwd === "string" ? input.cwd : ".");
       // Without our own marks of a test run: an inner `node --test` would report to the outer one.
       const { NODE_TEST_CONTEXT: _, VITEST: __, ...env } = process.env;
       const run = spawnSync("sh", ["-c", `${script}`], { cwd, env, encoding: "utf8", timeout: 60_000 });

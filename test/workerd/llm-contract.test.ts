@@ -1,0 +1,350 @@
+// One contract for every model provider: a valid reply, unique call ids, usage, typed faults. The request's bytes are part of it.
+import { describe, expect, it } from "vitest";
+import { renderMessage } from "../../src/core/context.ts";
+import type { ModelConfig } from "../../src/env.ts";
+import { createModel } from "../../src/llm/registry.ts";
+import { Fault, type FaultKind, type Retry } from "../../src/protocol/fault.ts";
+import type { ModelMessage, ModelRequest } from "../../src/protocol/model.ts";
+import { routerTools } from "../../src/protocol/router-tools.ts";
+import { workerTools } from "../../src/protocol/worker-tools.ts";
+
+type Reply = Record<string, unknown>;
+
+let count = 0;
+const unique = (): string => `contract-${Date.now().toString(36)}-${++count}`;
+
+const script = async (when: string, replies: Reply[]): Promise<void> => {
+  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
+};
+const requestsOf = async (token: string): Promise<string[]> =>
+  (await (await fetch(`http://model.test/control/requests?contains=${token}`)).json()) as string[];
+
+const config = (over: Partial<ModelConfig> = {}): ModelConfig => ({
+  provider: "openai-compatible",
+  baseUrl: "http://model.test/v1",
+  apiKey: "secret-key-of-the-test",
+  modelName: "scripted",
+  timeoutMs: 20_000,
+  problem: null,
+  ...over,
+});
+const offline = config({ provider: "offline", baseUrl: "http://offline.invalid/v1", apiKey: "", modelName: "offline" });
+
+const turn = (text: string): ModelMessage => ({
+  role: "user",
+  text: renderMessage({ turn: 1, lane: "team" }, [
+    { item: "tasks", open: [], recent: [] },
+    { item: "machines", list: [{ id: "ep_a", name: "studio", online: true, workspaces: ["main"] }] },
+    {
+      item: "trigger",
+      id: "trg_aaa-bbb",
+      thread: "thr_aaa",
+      source: "web",
+      place: "widget",
+      title: "Talk",
+      kind: "message",
+      from: { role: "member", name: "member" },
+      verdict: "request",
+      addressed: true,
+      text,
+    },
+  ]),
+});
+
+const request = (text: string, over: Partial<ModelRequest> = {}): ModelRequest => ({
+  system: "You are the router.",
+  messages: [turn(text)],
+  tools: routerTools,
+  maxOutputTokens: 500,
+  ...over,
+});
+
+const call = (modelConfig: ModelConfig, asked: ModelRequest, timeoutMs = 10_000) => createModel(modelConfig).call(asked, { timeoutMs });
+
+const faultOf = async (promise: Promise<unknown>): Promise<Fault> => {
+  const error = await promise.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof Fault)) throw new Error(`Expected a Fault, got ${String(error)}`);
+  return error;
+};
+
+const goal = (asked: string): ModelMessage => ({
+  role: "user",
+  text: renderMessage({ step: 1, of: 15 }, [
+    {
+      item: "goal",
+      task: "tsk_a",
+      goal: "Run the tests.",
+      asked: { from: { role: "member", name: "member" }, trigger: "trg_aaa-bbb", text: asked },
+      machine: { id: "ep_a", name: "studio", workspaces: ["main"] },
+      authority: "member",
+      tainted: false,
+      modelCalls: 15,
+    },
+  ]),
+});
+
+describe.each(["openai-compatible", "offline"] as const)("Provider %s", (provider) => {
+  const made = provider === "offline" ? offline : config();
+  const ready = (token: string, replies: Reply[]): Promise<void> => (provider === "offline" ? Promise.resolve() : script(token, replies));
+
+  it("answers with calls whose ids are unique and whose input fits the tools' schemas", async () => {
+    const token = unique();
+    await ready(token, [
+      {
+        calls: [
+          { tool: "dispatch", input: { settles: ["$trg"], title: "Run the tests", goal: "g" } },
+          { tool: "record", input: { settles: ["$trg"], reason: "r" } },
+        ],
+      },
+    ]);
+    const reply = await call(made, request(`run the tests ${token}`));
+    expect(reply.calls.length).toBeGreaterThan(0);
+    expect(new Set(reply.calls.map((each) => each.callId)).size).toBe(reply.calls.length);
+    for (const each of reply.calls) {
+      const tool = routerTools[each.tool as keyof typeof routerTools];
+      expect(tool.input.safeParse(each.input).success).toBe(true);
+      expect(each.input).toMatchObject({ settles: ["trg_aaa-bbb"] });
+    }
+    expect(reply.finish).toBe("tools");
+  });
+
+  it("counts what it used", async () => {
+    const token = unique();
+    await ready(token, [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "hello" } }] }]);
+    const { usage } = await call(made, request(`hello ${token}`));
+    expect(usage?.inputTokens).toBeGreaterThan(0);
+    expect(usage?.outputTokens).toBeGreaterThan(0);
+    expect(usage?.cachedTokens).toBeGreaterThanOrEqual(0);
+  });
+
+  it("answers a transcript with calls and results, and with other call ids than those before", async () => {
+    const token = unique();
+    await ready(token, [{ calls: [{ tool: "report", input: { kind: "done", text: "ok", confidence: 1 } }] }]);
+    const messages: ModelMessage[] = [
+      goal(`run the tests ${token}`),
+      { role: "assistant", text: "", calls: [{ callId: "call_2_0", tool: "list_files", input: { depth: 1 } }] },
+      { role: "tool", callId: "call_2_0", tool: "list_files", output: '{"started":"cmd_a-b"}' },
+      {
+        role: "user",
+        text: renderMessage({ step: 2, of: 15 }, [
+          { item: "result", command: "cmd_a-b", outcome: "exited", exit: 0, ms: 1, bytes: 8, output: "(empty)\n" },
+        ]),
+      },
+    ];
+    const reply = await call(made, request("", { messages, tools: workerTools }));
+    expect(reply.calls).toHaveLength(1);
+    expect(reply.calls[0]?.callId).not.toBe("call_2_0");
+    expect(workerTools[reply.calls[0]?.tool as keyof typeof workerTools].input.safeParse(reply.calls[0]?.input).success).toBe(true);
+  });
+
+  it("a setting that cannot work fails at once, with the sentence that says so", async () => {
+    const fault = await faultOf(call({ ...made, problem: "MODEL_NAME is missing." }, request("hello")));
+    expect({ kind: fault.kind, message: fault.message, retry: fault.retry }).toEqual({
+      kind: "bad_input",
+      message: "MODEL_NAME is missing.",
+      retry: "never",
+    });
+  });
+
+  it("gives the same answer to the same request", async () => {
+    const token = unique();
+    const same = { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "hello" } }] };
+    await ready(token, [same, same]);
+    const [first, second] = [await call(made, request(`hello ${token}`)), await call(made, request(`hello ${token}`))];
+    const shape = (reply: typeof first) => ({
+      text: reply.text,
+      calls: reply.calls.map(({ tool, input }) => ({ tool, input })),
+      finish: reply.finish,
+    });
+    expect(shape(second)).toEqual(shape(first));
+  });
+});
+
+describe("Faults of a server", () => {
+  it.each<[fault: Reply, kind: FaultKind, retry: Retry, message: RegExp]>([
+    [{ fault: "429", retryAfter: 7 }, "rate_limited", "later", /slow down/],
+    [{ fault: "500" }, "unavailable", "later", /HTTP 500/],
+    [{ fault: "401" }, "unauthorised", "never", /MODEL_API_KEY is refused by model\.test/],
+    [{ fault: "404" }, "provider", "never", /MODEL_NAME "scripted" is unknown/],
+    [{ fault: "garbage" }, "provider", "later", /cannot be read/],
+    [{ fault: "no_choices" }, "provider", "later", /cannot be read/],
+    [{ fault: "duplicate_ids" }, "provider", "later", /same id/],
+    [{}, "provider", "later", /empty answer/],
+  ])("%j becomes %s, retry %s", async (reply, kind, retry, message) => {
+    const token = unique();
+    await script(token, [reply]);
+    const fault = await faultOf(call(config(), request(token)));
+    expect({ kind: fault.kind, retry: fault.retry }).toEqual({ kind, retry });
+    expect(fault.message).toMatch(message);
+    expect(fault.message).not.toContain("secret-key");
+    expect(fault.retryAfterMs).toBe(reply.fault === "429" ? 7000 : undefined);
+    // One call is one request: retrying is the caller's decision.
+    expect(await requestsOf(token)).toHaveLength(1);
+  });
+
+  it("a body that is cut off is asked for again later", async () => {
+    const token = unique();
+    await script(token, [{ fault: "cut", text: "a long answer that is cut in the middle of it" }]);
+    const fault = await faultOf(call(config(), request(token)));
+    expect(["provider", "unavailable"]).toContain(fault.kind);
+    expect(fault.retry).toBe("later");
+  });
+
+  it("a server that hangs is given up after the time of the call, or of the settings if that is shorter", async () => {
+    for (const [timeoutMs, ofSettings] of [
+      [150, 20_000],
+      [20_000, 150],
+    ] as const) {
+      const token = unique();
+      await script(token, [{ fault: "hang" }]);
+      const started = Date.now();
+      const fault = await faultOf(call(config({ timeoutMs: ofSettings }), request(token), timeoutMs));
+      expect({ kind: fault.kind, retry: fault.retry }).toEqual({ kind: "timeout", retry: "later" });
+      expect(Date.now() - started).toBeLessThan(5_000);
+    }
+  });
+
+  it("an address where nobody answers is unavailable, not an error of ours", async () => {
+    const fault = await faultOf(call(config({ baseUrl: "http://nobody.test/v1" }), request("hello")));
+    expect(["unavailable"]).toContain(fault.kind);
+    expect(fault.retry).toBe("later");
+  });
+
+  it("usage that the server does not tell is null, not zero", async () => {
+    const token = unique();
+    await script(token, [{ text: "hello", usage: null }]);
+    expect((await call(config(), request(token))).usage).toBeNull();
+  });
+
+  it("cached tokens are told", async () => {
+    const token = unique();
+    await script(token, [{ text: "hello" }]);
+    expect((await call(config(), request(token))).usage).toEqual({ inputTokens: 100, cachedTokens: 60, outputTokens: 20 });
+  });
+
+  it("arguments that are no JSON, do not fit, or name no tool come back as they are, for the caller to refuse", async () => {
+    const token = unique();
+    await script(token, [
+      {
+        calls: [
+          { tool: "dispatch", rawInput: '{"settles": ["trg_a' },
+          { tool: "record", input: { settles: "not a list" } },
+          { tool: "launch_rocket", input: { at: 1 } },
+          { tool: "record", rawInput: '{"__proto__": {"polluted": true}}' },
+        ],
+      },
+    ]);
+    const { calls } = await call(config(), request(token));
+    expect(calls.map(({ tool, input }) => ({ tool, input }))).toEqual([
+      { tool: "dispatch", input: '{"settles": ["trg_a' },
+      { tool: "record", input: { settles: "not a list" } },
+      { tool: "launch_rocket", input: { at: 1 } },
+      { tool: "record", input: '{"__proto__": {"polluted": true}}' },
+    ]);
+  });
+});
+
+describe("The request", () => {
+  it("has the system prompt, every message in its role, calls with their results, and the tools as JSON schemas", async () => {
+    const token = unique();
+    await script(token, [{ text: "ok" }]);
+    await call(
+      config(),
+      request("", {
+        system: "You are a worker.",
+        messages: [
+          { role: "user", text: `first ${token}` },
+          {
+            role: "assistant",
+            text: "",
+            calls: [
+              { callId: "c1", tool: "run_command", input: { script: "ls" } },
+              { callId: "c2", tool: "wait", input: "{broken" },
+            ],
+          },
+          { role: "tool", callId: "c1", tool: "run_command", output: '{"started":"cmd_a-b"}' },
+          { role: "tool", callId: "c2", tool: "wait", output: '{"error":"no"}' },
+          { role: "assistant", text: "(nothing)", calls: [] },
+          { role: "user", text: "second" },
+        ],
+        tools: { run_command: workerTools.run_command, report: workerTools.report },
+      }),
+    );
+    const [body = "{}"] = await requestsOf(token);
+    expect(JSON.parse(body)).toEqual({
+      model: "scripted",
+      max_tokens: 500,
+      messages: [
+        { role: "system", content: "You are a worker." },
+        { role: "user", content: `first ${token}` },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            { id: "c1", type: "function", function: { name: "run_command", arguments: '{"script":"ls"}' } },
+            { id: "c2", type: "function", function: { name: "wait", arguments: '"{broken"' } },
+          ],
+        },
+        { role: "tool", tool_call_id: "c1", content: '{"started":"cmd_a-b"}' },
+        { role: "tool", tool_call_id: "c2", content: '{"error":"no"}' },
+        { role: "assistant", content: "(nothing)" },
+        { role: "user", content: "second" },
+      ],
+      tools: [
+        {
+          type: "function",
+          function: {
+            name: "run_command",
+            description: workerTools.run_command.description,
+            parameters: {
+              $schema: "http://json-schema.org/draft-07/schema#",
+              type: "object",
+              properties: {
+                script: { type: "string", minLength: 1, maxLength: 32_000 },
+                workspace: { type: "string", maxLength: 100 },
+                cwd: { type: "string", minLength: 1, maxLength: 4096 },
+                timeoutSeconds: { type: "number", minimum: 1 },
+              },
+              required: ["script"],
+            },
+          },
+        },
+        {
+          type: "function",
+          function: {
+            name: "report",
+            description: workerTools.report.description,
+            parameters: {
+              $schema: "http://json-schema.org/draft-07/schema#",
+              type: "object",
+              properties: {
+                kind: { type: "string", enum: ["progress", "question", "blocked", "done", "failed"] },
+                text: { type: "string", minLength: 1, maxLength: 20_000 },
+                confidence: { type: "number", minimum: 0, maximum: 1 },
+              },
+              required: ["kind", "text"],
+            },
+          },
+        },
+      ],
+      tool_choice: "auto",
+    });
+  });
+
+  it("starts with the same bytes when the transcript grows: providers can cache it", async () => {
+    const token = unique();
+    await script(token, [{ text: "one" }, { text: "two" }]);
+    const messages: ModelMessage[] = [{ role: "user", text: token }];
+    await call(config(), request("", { messages }));
+    await call(
+      config(),
+      request("", { messages: [...messages, { role: "assistant", text: "one", calls: [] }, { role: "user", text: "more" }] }),
+    );
+    const [first = "", second = ""] = await requestsOf(token);
+    const shared = first.slice(0, first.indexOf(token) + token.length);
+    expect(second.startsWith(shared)).toBe(true);
+  });
+});
