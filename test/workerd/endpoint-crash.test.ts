@@ -73,6 +73,9 @@ test("[R1] a result that is committed and not handed over survives a crash, and 
   daemon.result(command.commandId, 4);
   await daemon.next("result_ack");
   expect(told.settled).toEqual([]);
+  // Nothing else may wake the object: the daemon is gone, and nobody calls.
+  daemon.hangUp();
+  await vi.waitFor(async () => expect(await daemon.stub.describe()).toMatchObject({ online: false }));
   await crash(daemon, told);
   down = false;
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * 60_000 });

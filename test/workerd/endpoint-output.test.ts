@@ -181,24 +181,28 @@ test("a cut is moved back to the start of the character that it would halve", ()
   expect(Array.from({ length: bytes.length + 1 }, (_, at) => boundary(bytes, at))).toEqual([0, 1, 1, 1, 4, 4, 4, 4, 8, 9]);
 });
 
-test("a settled command is forgotten after eight days, and its late result is still acknowledged", async () => {
+test("a settled command is forgotten after eight days, unless it could still be submitted; its late result is acknowledged", async () => {
   const { daemon, told, commandId } = await running("forget");
+  const longLived = commandFor(daemon, newTask(), { notAfterMs: Date.now() + 30 * 86_400_000 });
+  await daemon.stub.submit(longLived);
+  daemon.result(longLived.commandId, 0);
   daemon.output(commandId, 0, "abc");
   daemon.result(commandId, 3);
-  await vi.waitFor(() => expect(told.settled).toHaveLength(1));
+  await vi.waitFor(() => expect(told.settled).toHaveLength(2));
   await vi.waitFor(async () => expect(await owed(daemon)).toEqual([]));
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + limits.dedupeMs + 60_000 });
   await daemon.connect();
   const later = commandFor(daemon, newTask());
   await daemon.stub.submit(later);
   daemon.result(later.commandId, 0);
-  await vi.waitFor(() => expect(told.settled).toHaveLength(2));
+  await vi.waitFor(() => expect(told.settled).toHaveLength(3));
+  expect(await daemon.stub.readOutput({ commandId: longLived.commandId, offset: 0, limit: 10 })).not.toBeNull();
   expect(await daemon.stub.readOutput({ commandId, offset: 0, limit: 10 })).toBeNull();
   daemon.takeAll();
   daemon.output(commandId, 0, "abc");
   daemon.result(commandId, 3);
   expect(await daemon.next("result_ack")).toEqual({ t: "result_ack", commandId });
-  expect(told.settled).toHaveLength(2);
+  expect(told.settled).toHaveLength(3);
 });
 
 const owed = (daemon: TestDaemon): Promise<unknown[]> =>

@@ -53,6 +53,15 @@ describe("identity", () => {
     expect(await daemon.closing()).toMatchObject({ code: 4401, reason: "this challenge was used already" });
   });
 
+  test("two hellos to one challenge are one too many: neither opens the machine", async () => {
+    const daemon = await TestDaemon.enrol("hello-twice");
+    await daemon.dial();
+    await Promise.all([daemon.hello(), daemon.hello()]);
+    expect(await daemon.closing()).toMatchObject({ code: 4401, reason: "this challenge was used already" });
+    expect(await daemon.stub.describe()).toMatchObject({ online: false });
+    expect((await daemon.connect()).epoch).toBe(1);
+  });
+
   test("another protocol version is told so, and nothing but a hello is heard before the hello", async () => {
     const daemon = await TestDaemon.enrol("version");
     await daemon.dial();
