@@ -3,6 +3,7 @@ import { retryAtMs } from "../src/core/alarms.ts";
 import { readAnswered } from "../src/core/worker-reply.ts";
 import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
+import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { recallObject } from "../src/storage/recall.ts";
@@ -57,6 +58,12 @@ export class WorkerEffects {
         }
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
+        // A thread that does not know us needs no card and no farewell.
+        const pointless = asFault(error)?.retry === "never" && (stored.effect.effect === "card" || stored.effect.effect === "unsubscribe");
+        if (pointless) {
+          store.effectDone(stored);
+          continue;
+        }
         console.error(JSON.stringify({ at: "worker-session.effect", effect: stored.id, attempts: stored.attempts, error: message }));
         store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
         return;

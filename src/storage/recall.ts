@@ -3,6 +3,7 @@ import { taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
 import type { Env } from "../env.ts";
+import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
@@ -23,11 +24,14 @@ export async function recallObject(objects: Places, input: { id: string; page: n
   const page = Math.max(1, Math.floor(input.page));
   try {
     const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs, "Its owner");
-    return found ?? { text: `There is nothing with the id ${input.id}.`, tainting: false };
+    return found ?? unknown(input.id);
   } catch (error) {
+    if (asFault(error)?.kind === "not_found") return unknown(input.id);
     return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
   }
 }
+
+const unknown = (id: string): Recalled => ({ text: `There is nothing with the id ${excerpt(id, 80)}.`, tainting: false });
 
 async function read(objects: Places, id: string, page: number): Promise<Recalled | null> {
   switch (id.slice(0, id.indexOf("_"))) {
@@ -185,9 +189,9 @@ async function readCommand(objects: Places, id: string, page: number): Promise<R
   const offset = (page - 1) * pageChars;
   const output = await objects.ENDPOINT.getByName(endpointId).readOutput({ commandId: id, offset, limit: pageChars });
   if (output === null) return null;
-  const { text, ...where } = output;
-  const pages = Math.max(1, Math.ceil(output.totalBytes / pageChars));
-  return { text: lines({ command: id, machine: endpointId, ...where, page, pages }, { output: text }), tainting: false };
+  const { totalBytes, done } = output;
+  const head = { command: id, machine: endpointId, totalBytes, done, page, pages: Math.max(1, Math.ceil(totalBytes / pageChars)) };
+  return { text: lines(head, { output: output.text }), tainting: false };
 }
 
 async function readArtifact(objects: Places, id: string, page: number): Promise<Recalled | null> {

@@ -1,6 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
+  begin,
   card,
   commands,
   deliver,
@@ -30,8 +31,8 @@ test("[W9] a cancel before the start leaves a tombstone: the start is a no-op th
   await deliver(task, row(task, 1, "an early row"));
   expect(await task.stub.cancel(stop)).toEqual({ status: "cancelled" });
   await evictDurableObject(task.stub as never);
-  expect(await task.stub.start(task.start)).toEqual({ started: false });
-  expect(await task.stub.start(task.start)).toEqual({ started: false });
+  expect(await begin(task)).toEqual({ started: false });
+  expect(await begin(task)).toEqual({ started: false });
   expect(await card(task)).toMatchObject({ status: "cancelled", line: "Stopped by member." });
   expect(await requests(task)).toEqual([]);
   expect(await events(task, "task.released")).toMatchObject([{ threadSeqs: [1] }]);
@@ -41,7 +42,7 @@ test("[W9] a tombstone of someone with less authority than the task does not hol
   const task = newTask({ authority: "owner" });
   await script(task, [done("owner's work")]);
   await task.stub.cancel(stop);
-  expect(await task.stub.start(task.start)).toEqual({ started: true });
+  expect(await begin(task)).toEqual({ started: true });
   await untilStatus(task, "done");
 });
 
@@ -49,7 +50,7 @@ test("[W9] a cancel in mid-call voids the answer", async () => {
   const task = newTask();
   await enrol(task);
   await script(task, [{ ...run("rm -rf build"), delayMs: 700 }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilRequests(task, 1);
   expect(await task.stub.cancel(stop)).toEqual({ status: "cancelled" });
   await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -62,7 +63,7 @@ test("[W9] during a command it is `cancelling` until the machine has stopped, al
   const task = newTask();
   await enrol(task);
   await script(task, [run("sleep 600")]);
-  await task.stub.start(task.start);
+  await begin(task);
   const [command = ""] = await untilCommands(task, 1);
   await untilStatus(task, "waiting");
   expect(await task.stub.cancel(stop)).toEqual({ status: "cancelling" });
@@ -82,7 +83,7 @@ test("[W9] during a command it is `cancelling` until the machine has stopped, al
 test("[W9] with the machine offline it says so, and ends when the machine has stopped", async () => {
   const task = newTask();
   await script(task, [run("sleep 600")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilCommands(task, 1);
   await task.stub.cancel(stop);
   const { epoch = 0 } = (await events(task, "task.cancel"))[0] ?? {};
@@ -97,7 +98,7 @@ test("[W9] a guest may not stop a member's task, nor bury one that has not start
   const task = newTask();
   await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "which?" } }] }]);
   expect(await refusal(() => task.stub.cancel({ by: guest, reason: "no" }))).toContain("member of the team");
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "waiting");
   expect(await refusal(() => task.stub.cancel({ by: guest, reason: "no" }))).toContain("authority of a member");
   expect((await card(task)).status).toBe("waiting");
@@ -106,7 +107,7 @@ test("[W9] a guest may not stop a member's task, nor bury one that has not start
 test("a person's word on an ended task is on its card; on an open one it counts for nothing", async () => {
   const task = newTask();
   await script(task, [{ ...done("answer"), delayMs: 400 }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await task.stub.accept({ by: member, accepted: false });
   await untilStatus(task, "done");
   expect((await card(task)).accepted).toBeUndefined();

@@ -1,6 +1,7 @@
 import { abortAllDurableObjects } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
+  begin,
   commands,
   danglingCalls,
   deliver,
@@ -35,7 +36,7 @@ test("[R18] a crash in mid-call repeats the call with the same bytes, and says s
   const before = newTask();
   await enrol(before);
   await script(before, [{ ...run("npm test"), delayMs: 60_000 }, run("npm test"), done("fine"), done("never")]);
-  await before.stub.start(before.start);
+  await begin(before);
   await untilRequests(before, 1);
   await crash(before);
   const task = again(before);
@@ -64,7 +65,7 @@ test("[R18] the answer of a call that was lost changes nothing when it comes aft
     { ...done("the lost answer"), delayMs: 1200 },
     { ...done("the second answer"), delayMs: 2000 },
   ]);
-  await before.stub.start(before.start);
+  await begin(before);
   await untilRequests(before, 1);
   await crash(before);
   const task = again(before);
@@ -76,7 +77,7 @@ test("[R18] a crash while a command runs starts nothing again, and its result fi
   const before = newTask();
   await enrol(before);
   await script(before, [run("npm test"), done("fine")]);
-  await before.stub.start(before.start);
+  await begin(before);
   const [command = ""] = await untilCommands(before, 1);
   await untilStatus(before, "waiting");
   await crash(before);
@@ -93,7 +94,7 @@ test("[R19] a crash between a call and its result leaves one result for each cal
   const recall = { tool: "recall", input: { id: before.taskId } };
   const progress = { tool: "report", input: { kind: "progress", text: "looking" } };
   await script(before, [{ calls: [progress, recall, { tool: "nothing", input: {} }, recall] }, done("fine"), done("fine")]);
-  await before.stub.start(before.start);
+  await begin(before);
   await until("the first step is committed", async () => (await events(before, "task.tool")).length > 0);
   await crash(before);
   const task = again(before);
@@ -108,7 +109,7 @@ test("[R18] a task that is killed again and again goes on from where it was", as
   const before = newTask();
   await enrol(before);
   await script(before, [run("one"), run("two"), run("three"), done("three commands")]);
-  await before.stub.start(before.start);
+  await begin(before);
   for (let n = 1; n <= 3; n++) {
     const ids = await untilCommands(again(before), n);
     await crash(before);
@@ -129,7 +130,7 @@ test("[R18] a task that is killed again and again goes on from where it was", as
 test("[R20] rows that arrive around a crash are in the next message, once", async () => {
   const before = newTask();
   await script(before, [{ ...done("old"), delayMs: 60_000 }, { ...done("old"), delayMs: 800 }, done("new")]);
-  await before.stub.start(before.start);
+  await begin(before);
   await untilRequests(before, 1);
   await deliver(before, row(before, 1, "remark before the crash"));
   await crash(before);

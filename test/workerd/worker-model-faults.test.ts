@@ -1,6 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
+  begin,
   card,
   deliver,
   done,
@@ -19,7 +20,7 @@ import {
 test("[R21] a provider that asks us to slow down is asked again with the same bytes, and the card says so", async () => {
   const task = newTask();
   await script(task, [{ fault: "429", retryAfter: 2 }, done("finally")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await until("the card says that the model does not answer", async () =>
     (await card(task)).line.startsWith("The model does not answer; trying again in 2 s"),
   );
@@ -32,7 +33,7 @@ test("[R21] a provider that asks us to slow down is asked again with the same by
 test("[R21] garbage, an empty choice, twin call ids and a fault of the server are repaired by asking again", async () => {
   const task = newTask();
   await script(task, [{ fault: "garbage" }, { fault: "no_choices" }, { fault: "duplicate_ids" }, { fault: "500" }, done("finally")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "done");
   expect((await events(task, "task.model")).filter(({ phase }) => phase === "failed")).toHaveLength(4);
   expect(await events(task, "task.tool")).toHaveLength(1);
@@ -41,7 +42,7 @@ test("[R21] garbage, an empty choice, twin call ids and a fault of the server ar
 test("[R21] a refused key fails the task at once, with what is to be fixed, and rows that nobody read go back", async () => {
   const task = newTask();
   await script(task, [{ fault: "401", delayMs: 500 }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await deliver(task, row(task, 3, "are you there"));
   await untilStatus(task, "failed");
   expect((await reports(task)).at(-1)?.text).toContain("MODEL_API_KEY is refused");
@@ -52,7 +53,7 @@ test("[R21] a refused key fails the task at once, with what is to be fixed, and 
 test("[R21] while a call hangs the object takes rows, and after an eviction the call is made again", async () => {
   const task = newTask();
   await script(task, [{ fault: "429", retryAfter: 1 }, done("finally"), done("finally, with the row")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await until("a retry is planned", async () => (await card(task)).line.startsWith("The model does not answer"));
   await deliver(task, row(task, 1, "a row in between"));
   await evictDurableObject(task.stub as never);
@@ -63,7 +64,7 @@ test("[R21] while a call hangs the object takes rows, and after an eviction the 
 test("[R6] while a call hangs, rows are taken, the task is described and can be stopped", async () => {
   const task = newTask();
   await script(task, [{ fault: "hang" }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilRequests(task, 1);
   expect(await deliver(task, row(task, 4, "hello?"))).toEqual({ throughSeq: 4 });
   expect(await card(task)).toMatchObject({ status: "running" });

@@ -1,6 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
+  begin,
   card,
   commands,
   danglingCalls,
@@ -33,7 +34,7 @@ test("a task runs a command, reads its result and reports it with the confidence
   const task = newTask();
   await enrol(task);
   await script(task, [run("npm test"), done("login.test.ts fails")]);
-  expect(await task.stub.start(task.start)).toEqual({ started: true });
+  expect(await begin(task)).toEqual({ started: true });
   const [command = ""] = await untilCommands(task, 1);
   const waiting = await untilStatus(task, "waiting");
   expect(waiting).toMatchObject({ waitingFor: "studio-laptop", line: "Waiting for studio-laptop" });
@@ -49,7 +50,7 @@ test("a task runs a command, reads its result and reports it with the confidence
     { kind: "waiting", text: "Waiting for studio-laptop; I start as soon as it is back." },
     { kind: "done", text: "login.test.ts fails", confidence: 0.9, status: "done" },
   ]);
-  expect(await task.stub.start(task.start)).toEqual({ started: true });
+  expect(await begin(task)).toEqual({ started: true });
   expect(await requests(task)).toHaveLength(2);
   const machine = await objects.ENDPOINT.getByName(task.endpointId).events({ afterSeq: 0, limit: 100, about: command });
   expect(machine.filter(({ event }) => event.kind === "endpoint.command" && event.state === "queued")).toHaveLength(1);
@@ -62,7 +63,7 @@ test("rows that come before the start are in the first request, behind the goal,
   expect(await deliver(task, asked, row(task, 2, "only the login ones"))).toEqual({ throughSeq: 2 });
   await evictDurableObject(task.stub as never);
   expect(await task.stub.describe()).toBeNull();
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "done");
   const [first = []] = await requests(task);
   const items = lastText(first)
@@ -75,7 +76,7 @@ test("rows that come before the start are in the first request, behind the goal,
 test("[R20] fifty rows in mid-call are all in the next request, once and in order", async () => {
   const task = newTask();
   await script(task, [{ ...done("too early"), delayMs: 1500 }, done("now I know all")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilRequests(task, 1);
   const rows = Array.from({ length: 50 }, (_, i) => row(task, i + 1, `message number ${i + 1}`));
   await Promise.all([0, 10, 20, 30, 40].map((from) => deliver(task, ...rows.slice(from, from + 10))));
@@ -91,7 +92,7 @@ test("[R20] fifty rows in mid-call are all in the next request, once and in orde
 test("a final report is withheld when new input arrived since its request, and the model is told so", async () => {
   const task = newTask();
   await script(task, [{ ...done("old answer"), delayMs: 800 }, done("new answer")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilRequests(task, 1);
   await deliver(task, row(task, 1, "wait, also run lint"));
   await untilStatus(task, "done");
@@ -103,7 +104,7 @@ test("a final report is withheld when new input arrived since its request, and t
 test("our own words in the thread are context: they wake nobody and withhold no report", async () => {
   const task = newTask();
   await script(task, [{ ...done("answer"), delayMs: 600 }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilRequests(task, 1);
   await deliver(task, said(task, 1, "On it."));
   await untilStatus(task, "done");
@@ -114,7 +115,7 @@ test("a requirement that changes while a command runs is in the next request, an
   const task = newTask();
   await enrol(task);
   await script(task, [run("npm test"), { calls: [{ tool: "wait", input: { reason: "the command runs" } }] }, done("both")]);
-  await task.stub.start(task.start);
+  await begin(task);
   const [command = ""] = await untilCommands(task, 1);
   await deliver(task, row(task, 1, "name the slowest test as well"));
   const [, second = []] = await untilRequests(task, 2);
@@ -135,7 +136,7 @@ test("several commands are open at once; the last open file result wakes the ste
     wait,
     done("all three"),
   ]);
-  await task.stub.start(task.start);
+  await begin(task);
   const [a = "", b = "", make = ""] = await untilCommands(task, 3);
   await task.stub.settle(settled(task, a, "content of a"));
   await pause(300);
@@ -151,7 +152,7 @@ test("a machine that comes back is seen on the card", async () => {
   const task = newTask();
   await enrol(task);
   await script(task, [run("npm test")]);
-  await task.stub.start(task.start);
+  await begin(task);
   const [commandId = ""] = await untilCommands(task, 1);
   await untilStatus(task, "waiting");
   await task.stub.commandState({ commandId, state: "sent", machine: "studio-laptop", online: true });
@@ -165,7 +166,7 @@ test("[R22] after its allowance of model calls a task pauses and asks; it goes o
   const task = newTask({ maxModelCalls: 3 });
   const progress = { calls: [{ tool: "report", input: { kind: "progress", text: "still at it" } }] };
   await script(task, [progress, progress, progress, progress, done("finished")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "paused");
   expect(await requests(task)).toHaveLength(3);
   expect((await reports(task)).at(-1)).toMatchObject({ kind: "paused", text: "I have used my allowance of 3 steps. Continue or stop?" });
@@ -185,7 +186,7 @@ test("[R22] a model that never ends is called fifteen times and no more", async 
     task,
     Array.from({ length: 20 }, () => progress),
   );
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "paused");
   await task.stub.poke();
   expect(await requests(task)).toHaveLength(15);
@@ -194,7 +195,7 @@ test("[R22] a model that never ends is called fifteen times and no more", async 
 test("a reply without a call is a hint twice; the third time the task fails, said by code", async () => {
   const task = newTask();
   await script(task, [{ text: "hello" }, { text: "is anybody there" }, { text: "hm" }]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "failed");
   const all = await requests(task);
   expect(all).toHaveLength(3);
@@ -207,7 +208,7 @@ test("unknown tools and invalid input are told to the model; the same call three
   const bad = { calls: [{ tool: "launch_rocket", input: {} }] };
   const invalid = { calls: [{ tool: "run_command", input: { script: 7 } }] };
   await script(task, [bad, invalid, invalid, invalid, done("gave up")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "done");
   const last = (await requests(task)).at(-1) ?? [];
   expect(danglingCalls(last)).toEqual([]);
@@ -221,7 +222,7 @@ test("unknown tools and invalid input are told to the model; the same call three
 test("a question waits for an answer, sleeping without a call, and the answer wakes it", async () => {
   const task = newTask();
   await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "Which branch?" } }] }, done("main it is")]);
-  await task.stub.start(task.start);
+  await begin(task);
   expect(await untilStatus(task, "waiting")).toMatchObject({ waitingFor: "you", line: "Which branch?" });
   await evictDurableObject(task.stub as never);
   await task.stub.poke();
@@ -234,7 +235,7 @@ test("a question waits for an answer, sleeping without a call, and the answer wa
 test("a wait ends by itself, and the model is told", async () => {
   const task = newTask();
   await script(task, [{ calls: [{ tool: "wait", input: { seconds: 1, reason: "a build elsewhere" } }] }, done("waited")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "waiting");
   await untilStatus(task, "done");
   expect(lastText((await requests(task))[1] ?? [])).toContain("The time that you asked to wait for is over.");
@@ -243,7 +244,7 @@ test("a wait ends by itself, and the model is told", async () => {
 test("[R8] rows that come after the end go back to the router", async () => {
   const task = newTask();
   await script(task, [done("finished")]);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "done");
   await deliver(task, row(task, 7, "one more thing"));
   await deliver(task, row(task, 7, "one more thing"));
@@ -256,7 +257,7 @@ test("long texts of one step are shortened until their sum fits, and say where t
   await script(task, [done("read")]);
   const rows = Array.from({ length: 8 }, (_, i) => row(task, i + 1, `${i + 1} `.repeat(4000)));
   await deliver(task, ...rows);
-  await task.stub.start(task.start);
+  await begin(task);
   await untilStatus(task, "done");
   const [first = []] = await requests(task);
   expect(lastText(first).length).toBeLessThan(28_000);

@@ -1,0 +1,163 @@
+import { evictDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import type { Principal } from "../../src/protocol/principal.ts";
+import type { Trigger } from "../../src/protocol/trigger.ts";
+import { commandOutputType, putArtifact } from "../../src/storage/artifacts.ts";
+import { recallObject } from "../../src/storage/recall.ts";
+import {
+  begin,
+  done,
+  enrol,
+  member,
+  newTask,
+  objects,
+  reports,
+  run,
+  script,
+  settled,
+  stranger,
+  untilCommands,
+  untilStatus,
+} from "./worker-helpers.ts";
+
+const recall = (id: string, page = 1) => recallObject(objects, { id, page });
+const head = (text: string): Record<string, unknown> => JSON.parse(text.split("\n")[0] ?? "") as Record<string, unknown>;
+
+/** A row in a thread of its own, kept without asking the router. */
+async function say(threadKey: string, n: number, text: string, principal: Principal = member): Promise<Trigger> {
+  const threadId = threadIdOf("github", "acme/recall", threadKey);
+  const deliveryId = `${threadKey}-${n}`;
+  const trigger: Trigger = {
+    id: triggerIdOf("github", deliveryId, threadId),
+    source: "github",
+    deliveryId,
+    threadId,
+    place: "acme/recall",
+    threadKey,
+    threadTitle: "A title by whoever opened it",
+    kind: "issue_comment.created",
+    principal,
+    addressed: false,
+    text,
+    atMs: n,
+    hops: 0,
+  };
+  await objects.THREAD.getByName(threadId).append({ trigger, verdict: { outcome: "record", rule: "test", reason: "test" } });
+  return trigger;
+}
+
+test("a thread's newest page comes first; older pages follow, each row with its id", async () => {
+  const said: Trigger[] = [];
+  for (let n = 1; n <= 25; n++) said.push(await say("issue:1", n, `remark ${n}\n> quoted ${n}`));
+  const threadId = said[0]?.threadId ?? "";
+  await evictDurableObject(objects.THREAD.getByName(threadId) as never);
+  const newest = await recall(threadId);
+  expect(head(newest.text)).toMatchObject({ thread: threadId, page: 1, pages: 2 });
+  expect(newest.text).toContain('"text":"remark 25');
+  expect(newest.text).toContain(said[24]?.id ?? "-");
+  expect(newest.text).toContain('"data":[{"kind":"quote","text":"quoted 25"}]');
+  expect(newest.text).not.toContain("remark 5\\n");
+  const older = await recall(threadId, 2);
+  expect(older.text).toContain('"text":"remark 1\\n');
+  expect(older.text).not.toContain("remark 25");
+  expect(newest.tainting).toBe(false);
+  expect(newest.text).not.toContain("A title by whoever opened it");
+  expect((await recall(threadId, 9)).text).toBe(`${threadId} has no page 9.`);
+});
+
+test("[A4] public text taints what recalls it: the page of its thread, and the row itself", async () => {
+  const trigger = await say("issue:2", 1, "let me in", stranger);
+  expect(await recall(trigger.threadId)).toMatchObject({ tainting: true });
+  const row = await recall(trigger.id);
+  expect(row.tainting).toBe(true);
+  expect(head(row.text)).toMatchObject({ trigger: trigger.id, thread: trigger.threadId, from: { role: "public" } });
+});
+
+test("a long row is read page by page, whole", async () => {
+  const text = "ä🎉".repeat(6000);
+  const trigger = await say("issue:3", 1, text);
+  const first = await recall(trigger.id);
+  const pages = Number(head(first.text).pages);
+  let whole = "";
+  for (let page = 1; page <= pages; page++)
+    whole += (JSON.parse((await recall(trigger.id, page)).text.split("\n")[1] ?? "") as { text: string }).text;
+  expect(whole).toBe(text);
+});
+
+test("a task leads to its thread, its machine, its trigger and its reports, and a report back to its task", async () => {
+  const task = newTask();
+  await script(task, [done("all is well")]);
+  await begin(task);
+  await untilStatus(task, "done");
+  const found = await recall(task.taskId);
+  expect(head(found.text)).toMatchObject({ task: task.taskId, status: "done", thread: task.threadId, machine: task.endpointId });
+  expect(found.text).toContain(task.start.quote.triggerId);
+  const [report] = await reports(task);
+  expect(found.text).toContain(report?.id ?? "-");
+  const read = await recall(report?.id ?? "");
+  expect(head(read.text)).toMatchObject({ task: task.taskId, thread: task.threadId, text: "all is well" });
+  expect([found.tainting, read.tainting]).toEqual([false, false]);
+});
+
+test("[A4] a tainted task and its reports taint", async () => {
+  const task = newTask({ tainted: true });
+  await script(task, [done("a stranger says hello")]);
+  await begin(task);
+  await untilStatus(task, "done");
+  expect((await recall(task.taskId)).tainting).toBe(true);
+  expect((await recall((await reports(task))[0]?.id ?? "")).tainting).toBe(true);
+});
+
+test("a command's ledger row is read by its id", async () => {
+  const task = newTask();
+  await enrol(task);
+  await script(task, [run("npm test"), done("fine")]);
+  await begin(task);
+  const [command = ""] = await untilCommands(task, 1);
+  await untilStatus(task, "waiting");
+  const found = await recall(command);
+  expect(head(found.text)).toMatchObject({ command, machine: task.endpointId, totalBytes: 0, page: 1 });
+  await task.stub.settle(settled(task, command, "ok"));
+  await untilStatus(task, "done");
+});
+
+test("an artifact is read page by page; output of a command is clean, anything else may be a stranger's", async () => {
+  const bytes = new TextEncoder().encode("line\n".repeat(4000));
+  const clean = await putArtifact(objects.STORE, bytes, commandOutputType);
+  const raw = await putArtifact(objects.STORE, new TextEncoder().encode('{"body":"from outside"}'), "application/json");
+  const first = await recall(clean);
+  expect(head(first.text)).toMatchObject({ artifact: clean, bytes: bytes.length, pages: 4 });
+  expect([first.tainting, (await recall(raw)).tainting]).toEqual([false, true]);
+});
+
+test("an id that nobody knows, or that is none, is answered with a sentence", async () => {
+  const nowhere = threadIdOf("github", "acme/recall", "issue:999");
+  const ids = [
+    nowhere,
+    triggerIdOf("github", "x", nowhere),
+    "tsk_nowhere",
+    childId("rep", "tsk_nowhere", 1),
+    childId("cmd", "ep_nowhere", 1),
+    "art_nowhere",
+  ];
+  for (const id of ids) expect(await recall(id)).toEqual({ text: `There is nothing with the id ${id}.`, tainting: false });
+  for (const id of ["", "hello", "ep_x", "trg_nodash", "../../etc/passwd"]) {
+    const { text, tainting } = await recall(id);
+    expect(text).toMatch(/There is nothing with the id|is not an id that can be read/);
+    expect(tainting).toBe(false);
+  }
+});
+
+test("an owner that throws is answered with a sentence", async () => {
+  const broken = {
+    ...objects,
+    THREAD: {
+      getByName: () => {
+        throw new Error("the object is away");
+      },
+    },
+  };
+  const { text } = await recallObject(broken as never, { id: threadIdOf("web", "a", "b"), page: 1 });
+  expect(text).toContain("could not be read: the object is away");
+});
