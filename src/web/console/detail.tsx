@@ -71,7 +71,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
               ) : null}
             </Panel>
             <Panel title="Timeline" aside={cut ? <span class="tone-wait">cut: not all events are shown</span> : null}>
-              <Timeline entries={timeline} startMs={start.atMs} />
+              <Timeline entries={timeline} startMs={timeline[0]?.atMs ?? start.atMs} />
             </Panel>
           </div>
         );
@@ -87,7 +87,8 @@ function ThreadLine(props: { row: ThreadRow }) {
       return (
         <li class="said">
           <p class="said-head muted">
-            <strong dir="auto">{row.trigger.principal.name}</strong> ({row.trigger.principal.role}) · {row.trigger.kind} · <Ago atMs={row.atMs} />
+            <strong dir="auto">{row.trigger.principal.name}</strong> ({row.trigger.principal.role}) · {row.trigger.kind} ·{" "}
+            <Ago atMs={row.atMs} />
             {" · gate: "}
             {row.verdict.outcome} ({row.verdict.rule}) · <a href={`#/trigger/${row.trigger.id}`}>why?</a>
           </p>

@@ -23,7 +23,8 @@ function Connect() {
     <Panel title="Connect a machine">
       <div class="steps">
         <p>
-          The daemon dials out and listens on no port. It makes its own key on the machine; the code below only introduces it, once, within ten minutes.
+          The daemon dials out and listens on no port. It makes its own key on the machine; the code below only introduces it, once, within
+          ten minutes.
         </p>
         {given === null || leftMs <= 0 ? (
           <>
@@ -40,7 +41,9 @@ function Connect() {
             {given.commands.map((command) => (
               <CopyLine key={command} text={command} label="command" />
             ))}
-            <p class="muted">The code {given.code} is good for {duration(leftMs)}. The machine appears in the list as soon as it connects.</p>
+            <p class="muted">
+              The code {given.code} is good for {duration(leftMs)}. The machine appears in the list as soon as it connects.
+            </p>
           </>
         )}
       </div>
@@ -64,7 +67,8 @@ export function MachinesPage(props: { board: BoardState }) {
         <Answer of={known}>
           {({ endpoints }) => {
             const inUse = endpoints.filter((endpoint) => endpoint.revokedMs === null);
-            if (inUse.length === 0) return <Empty>No machine is connected yet. Make a code below and paste three lines on the machine.</Empty>;
+            if (inUse.length === 0)
+              return <Empty>No machine is connected yet. Make a code below and paste three lines on the machine.</Empty>;
             return (
               <ul class="list">
                 {inUse.map((row) => {

@@ -36,7 +36,13 @@ function SignIn(props: { message: string | null }) {
       >
         <label>
           <span>Operator token</span>
-          <input class="field" type="password" autoComplete="current-password" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+          <input
+            class="field"
+            type="password"
+            autoComplete="current-password"
+            value={token}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
         </label>
         <button type="submit" class="btn btn-main">
           {state.busy ? "Signing in …" : "Sign in"}
@@ -76,28 +82,28 @@ const Top = () => (
         </a>
       ))}
     </nav>
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const href = linkOf(query.value.trim());
-        if (href !== null) location.hash = href;
-        else if (route.value.page !== "now" && route.value.page !== "tasks") location.hash = "#/tasks";
-      }}
-    >
-      <input
-        id="search"
-        class="field"
-        type="search"
-        aria-label="Search tasks, or go to an id"
-        placeholder="Search, or an id  ( / )"
-        value={query.value}
-        onInput={(event) => {
-          query.value = event.currentTarget.value;
+    <search class="search">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const href = linkOf(query.value.trim());
+          if (href !== null) location.hash = href;
+          else if (route.value.page !== "now" && route.value.page !== "tasks") location.hash = "#/tasks";
         }}
-      />
-    </form>
+      >
+        <input
+          id="search"
+          class="field"
+          type="search"
+          aria-label="Search tasks, or go to an id"
+          placeholder="Search, or an id  ( / )"
+          value={query.value}
+          onInput={(event) => {
+            query.value = event.currentTarget.value;
+          }}
+        />
+      </form>
+    </search>
     <p class="live">
       <span class={live.value ? "dot dot-on" : "dot"} aria-hidden="true" />
       {live.value ? "live" : "reconnecting"}

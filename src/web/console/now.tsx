@@ -4,6 +4,7 @@ import type { BoardDecision, BoardEndpoint, BoardNotice, BoardState, BoardTask }
 import type { TasksAnswer } from "../../protocol/console.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
+import { statusView } from "../shared/status.ts";
 import { filterTasks, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./parts.tsx";
 import { SetUp } from "./set-up.tsx";
@@ -72,7 +73,11 @@ function WaitingForYou(props: { board: BoardState }) {
       ) : (
         <ul class="list">
           {waiting.map((item) =>
-            item.kind === "notice" ? <Notice key={item.notice.id} notice={item.notice} /> : <TaskRow key={item.task.taskId} task={item.task} />,
+            item.kind === "notice" ? (
+              <Notice key={item.notice.id} notice={item.notice} />
+            ) : (
+              <TaskRow key={item.task.taskId} task={item.task} />
+            ),
           )}
         </ul>
       )}
@@ -82,13 +87,16 @@ function WaitingForYou(props: { board: BoardState }) {
 
 export const MachineLine = (props: { endpoint: BoardEndpoint }) => {
   const { endpoint } = props;
-  const work = [endpoint.running > 0 ? `${endpoint.running} running` : "", endpoint.waiting > 0 ? `${endpoint.waiting} waiting` : ""].filter(Boolean);
+  const work = [
+    endpoint.running > 0 ? `${endpoint.running} running` : "",
+    endpoint.waiting > 0 ? `${endpoint.waiting} waiting` : "",
+  ].filter(Boolean);
   return (
     <span class="machine-line">
       <span class={endpoint.online ? "dot dot-on" : "dot"} aria-hidden="true" />
       <span class="machine-name">{endpoint.name}</span>
       <span class="muted">
-        {endpoint.online ? "online" : "offline since "}
+        {endpoint.online ? "online" : "offline, last seen "}
         {endpoint.online ? null : <Ago atMs={endpoint.sinceMs} />}
         {work.length > 0 ? ` · ${work.join(", ")}` : ""}
       </span>
@@ -202,12 +210,14 @@ export function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) 
 export function NowPage(props: { board: BoardState }) {
   const { board } = props;
   const open = todayOf(board.tasks, nowMs.value).open;
+  // What waits for somebody stands above, and once is enough; a search looks everywhere.
+  const rest = query.value.trim() === "" ? board.tasks.filter((task) => !statusView(task).forYou) : board.tasks;
   return (
     <div class="now">
       <div class="now-main">
         <WaitingForYou board={board} />
         <Panel title="Tasks" aside={<span class="muted">{open} open</span>}>
-          <TaskList tasks={board.tasks} empty="No task yet. Ask for work on a page that has the widget, for example here, as a member:" />
+          <TaskList tasks={rest} empty="No other task yet. Ask for work on a page that has the widget, for example here, as a member:" />
         </Panel>
       </div>
       <div class="now-side">
@@ -225,7 +235,9 @@ export function TasksPage(props: { board: BoardState }) {
   return (
     <Panel title="Tasks">
       <Answer of={stored}>
-        {(answer) => <TaskList tasks={mergeTasks(props.board.tasks, answer.tasks)} empty="No task yet. Ask for work on a page that has the widget:" />}
+        {(answer) => (
+          <TaskList tasks={mergeTasks(props.board.tasks, answer.tasks)} empty="No task yet. Ask for work on a page that has the widget:" />
+        )}
       </Answer>
     </Panel>
   );

@@ -31,7 +31,13 @@ export function Id(props: { id: string }) {
   );
 }
 
-export function Panel(props: { title: string; count?: number | undefined; aside?: ComponentChildren; class?: string; children: ComponentChildren }) {
+export function Panel(props: {
+  title: string;
+  count?: number | undefined;
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}) {
   const id = `h-${props.title.replaceAll(/\W+/g, "-").toLowerCase()}`;
   return (
     <section class={`panel ${props.class ?? ""}`} aria-labelledby={id}>

@@ -62,8 +62,8 @@ export function PeoplePage() {
         {invite.value ? (
           <div class="steps" role="status">
             <p>
-              A personal link for {invite.value.name}. It is shown only now; whoever opens it first is {invite.value.name}. Send it on a way that only
-              they read.
+              A personal link for {invite.value.name}. It is shown only now; whoever opens it first is {invite.value.name}. Send it on a way
+              that only they read.
             </p>
             <CopyLine text={invite.value.link} label={`invite link for ${invite.value.name}`} />
           </div>
@@ -104,7 +104,12 @@ export function PeoplePage() {
                         >
                           New link
                         </button>
-                        <button type="button" class="btn" aria-label={`Withdraw the access of ${person.name}`} onClick={() => revoke(person)}>
+                        <button
+                          type="button"
+                          class="btn"
+                          aria-label={`Withdraw the access of ${person.name}`}
+                          onClick={() => revoke(person)}
+                        >
                           Withdraw
                         </button>
                       </span>

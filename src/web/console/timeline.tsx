@@ -28,14 +28,15 @@ export function Timeline(props: { entries: readonly TimelineEntry[]; startMs: nu
   let before: number | null = null;
   return (
     <div>
-      <div class="filters" role="group" aria-label="Show in the timeline">
+      <fieldset class="filters">
+        <legend class="hidden-visually">Show in the timeline</legend>
         {filters.map((filter) => (
           <button key={filter} type="button" class="btn" aria-pressed={!off.value.has(filter)} onClick={() => toggle(filter)}>
             {filterWords[filter]}
             <span class="count">{lines.filter(({ line }) => line.filter === filter).length}</span>
           </button>
         ))}
-      </div>
+      </fieldset>
       {shown.length === 0 ? <Empty>Nothing of this kind has happened.</Empty> : null}
       <ol class="timeline">
         {shown.map(({ entry, line }) => {
@@ -53,7 +54,12 @@ export function Timeline(props: { entries: readonly TimelineEntry[]; startMs: nu
                 <div class="event-text">
                   <p class={line.tone ? `tone-${line.tone}` : undefined}>{line.text}</p>
                   {line.detail ? (
-                    <p class={entry.event.kind === "endpoint.command" || entry.event.kind === "task.tool" ? "event-detail mono" : "event-detail"} dir="auto">
+                    <p
+                      class={
+                        entry.event.kind === "endpoint.command" || entry.event.kind === "task.tool" ? "event-detail mono" : "event-detail"
+                      }
+                      dir="auto"
+                    >
                       {line.detail}
                     </p>
                   ) : null}

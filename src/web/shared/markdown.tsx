@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 // Text of the agent as a page shows it. Only Markdown's tokens are read and each becomes an element from this file:
 // there is no way for HTML in a text to become HTML on the page, so nothing has to be sanitised afterwards.
 import { Lexer, type Token, type Tokens } from "marked";
@@ -158,21 +159,25 @@ export const Markdown = (props: { text: string }) => <div class="prose">{renderA
 /** Whether a text is so long that it starts folded. */
 export const isLong = (text: string): boolean => text.length > 1400 || text.split("\n").length > 24;
 
-/** Markdown that starts folded when it is long; moving the focus into it unfolds it. */
-export function FoldedMarkdown(props: { text: string }) {
-  const long = isLong(props.text);
-  const [open, setOpen] = useState(!long);
+/** What is long starts folded; moving the focus into it unfolds it. */
+export function Folded(props: { long: boolean; children: ComponentChildren }) {
+  const [open, setOpen] = useState(!props.long);
+  if (!props.long) return <>{props.children}</>;
   return (
     <>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: only listens to where the focus goes. */}
       <div class={open ? undefined : "folded"} onFocusIn={() => setOpen(true)}>
-        <Markdown text={props.text} />
+        {props.children}
       </div>
-      {long ? (
-        <button type="button" class="btn btn-bare" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? "Show less" : "Show all"}
-        </button>
-      ) : null}
+      <button type="button" class="btn btn-bare" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? "Show less" : "Show all"}
+      </button>
     </>
   );
 }
+
+/** Markdown that starts folded when it is long. */
+export const FoldedMarkdown = (props: { text: string }) => (
+  <Folded long={isLong(props.text)}>
+    <Markdown text={props.text} />
+  </Folded>
+);

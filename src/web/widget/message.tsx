@@ -1,6 +1,6 @@
 // One message of the conversation, in the root or in a card.
 import { ShapeIcon } from "../shared/icons.tsx";
-import { FoldedMarkdown } from "../shared/markdown.tsx";
+import { Folded, FoldedMarkdown, isLong } from "../shared/markdown.tsx";
 import { clockTime, exact } from "../shared/time.ts";
 import type { ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
@@ -43,9 +43,11 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
 const OwnMessage = (props: { text: string; atMs: number; state: string | null }) => (
   <div class="message message-own">
     <p class="hidden-visually">You:</p>
-    <p class="plain" dir="auto" title={exact(props.atMs)}>
-      {props.text}
-    </p>
+    <Folded long={isLong(props.text)}>
+      <p class="plain" dir="auto" title={exact(props.atMs)}>
+        {props.text}
+      </p>
+    </Folded>
     {props.state === null ? null : (
       <p class="fine muted">
         {props.state === "delivered" ? <ShapeIcon shape="check" /> : null}

@@ -35,10 +35,13 @@ export const waiting = computed(() => waitingCount(conversation.value));
 /** A frame that is not confirmed within this time means that the connection is dead, whatever it says. */
 const ackTimeoutMs = 15_000;
 const offlineAfterMs = 4_000;
+/** A connection that is silent for two of these is dead: a laptop that slept, a network that changed. */
+const pingMs = 25_000;
 
 let session: Session | null = null;
 let socket: ReconnectingSocket | null = null;
 let person = "";
+let heardMs = 0;
 let ackTimer: ReturnType<typeof setTimeout> | undefined;
 let offlineTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -53,6 +56,15 @@ export function start(hostOrigin: string, invite: string | null): void {
   addEventListener("online", () => {
     if (socket && socket.readyState !== socket.OPEN && link.value.kind !== "ended") socket.reconnect();
   });
+  setInterval(() => {
+    if (!socket || link.value.kind !== "open") return;
+    if (Date.now() - heardMs < 2 * pingMs) {
+      socket.send("ping");
+      return;
+    }
+    lost();
+    socket.reconnect();
+  }, pingMs);
 }
 
 /** The outbox belongs to a person. What was typed before we knew who it is goes along. */
@@ -105,7 +117,10 @@ function connect(current: Session): void {
   socket = opened;
   watchGap();
   opened.addEventListener("open", () => send({ t: "hello", resume: resumeMap(conversation.value) }));
-  opened.addEventListener("message", (event) => receive(JSON.parse(String(event.data)) as WidgetServerFrame));
+  opened.addEventListener("message", (event) => {
+    heardMs = Date.now();
+    if (event.data !== "pong") receive(JSON.parse(String(event.data)) as WidgetServerFrame);
+  });
   opened.addEventListener("error", lost);
   opened.addEventListener("close", (event) => {
     lost();

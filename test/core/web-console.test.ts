@@ -1,0 +1,154 @@
+import { expect, test } from "vitest";
+import { mergeTimeline } from "../../src/core/timeline.ts";
+import type { BoardTask } from "../../src/protocol/board.ts";
+import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
+import { taskStatuses } from "../../src/protocol/task.ts";
+import { describeEvent } from "../../src/web/console/describe.ts";
+import { filterTasks, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
+import { actionsOf, statusView } from "../../src/web/shared/status.ts";
+import { ago, duration, offset } from "../../src/web/shared/time.ts";
+
+const task = (taskId: string, over: Partial<BoardTask> = {}): BoardTask => ({
+  taskId,
+  threadId: "thr_a",
+  title: taskId,
+  status: "running",
+  line: "",
+  modelCalls: 2,
+  startedMs: 1000,
+  updatedMs: 1000,
+  revision: 1,
+  source: "web",
+  place: "widget",
+  askedBy: "member",
+  ...over,
+});
+
+test("every address of the console leads to its page, and a strange one to a sentence", () => {
+  expect(parseRoute("")).toEqual({ page: "now" });
+  expect(parseRoute("#/machines")).toEqual({ page: "machines" });
+  expect(parseRoute("#/task/tsk_ab-c2")).toEqual({ page: "task", id: "tsk_ab-c2" });
+  for (const hash of ["#/task/", "#/task/<img>", "#/nothing", "#/task/../x"]) expect(parseRoute(hash).page).toBe("unknown");
+});
+
+test("an id leads to what it names, or to its owner", () => {
+  expect(linkOf("tsk_a")).toBe("#/task/tsk_a");
+  expect(linkOf("rep_a-b")).toBe("#/task/tsk_a");
+  expect(linkOf("out_a-b")).toBe("#/thread/thr_a");
+  expect(linkOf("trg_a-b")).toBe("#/trigger/trg_a-b");
+  expect(linkOf("cmd_a-b")).toBeNull();
+  expect(linkOf("hello")).toBeNull();
+});
+
+test("what waits for a person is on top, ended tasks are below, and a search holds every word", () => {
+  const tasks = [
+    task("tsk_done", { status: "done", startedMs: 9 }),
+    task("tsk_run", { startedMs: 5 }),
+    task("tsk_ask", { status: "waiting", waitingFor: "you", startedMs: 1, title: "Delete old folders" }),
+  ];
+  expect(sortTasks(tasks).map((each) => each.taskId)).toEqual(["tsk_ask", "tsk_run", "tsk_done"]);
+  expect(filterTasks(tasks, "old waiting").map((each) => each.taskId)).toEqual(["tsk_ask"]);
+  expect(filterTasks(tasks, "  ")).toHaveLength(3);
+});
+
+test("of the live and the stored state of a task the higher revision is shown", () => {
+  const merged = mergeTasks(
+    [task("tsk_a", { revision: 2, status: "done" })],
+    [task("tsk_a", { revision: 3, status: "failed" }), task("tsk_b")],
+  );
+  expect(merged.map((each) => [each.taskId, each.status])).toEqual([
+    ["tsk_a", "failed"],
+    ["tsk_b", "running"],
+  ]);
+});
+
+test("the day's counts are of the day, open tasks of any", () => {
+  const nowMs = new Date(2026, 10, 30, 12).getTime();
+  const yesterdayMs = nowMs - 24 * 3_600_000;
+  const counts = todayOf(
+    [
+      task("tsk_a", { startedMs: nowMs, status: "failed" }),
+      task("tsk_b", { startedMs: yesterdayMs }),
+      task("tsk_c", { startedMs: nowMs, status: "done" }),
+    ],
+    nowMs,
+  );
+  expect(counts).toEqual({ tasks: 2, done: 1, failed: 1, open: 1, modelCalls: 4 });
+});
+
+test("every status has a word and a shape of its own, and only open tasks can be stopped", () => {
+  const views = taskStatuses.map((status) => statusView({ status }));
+  expect(new Set(views.map((view) => view.shape)).size).toBe(views.length);
+  expect(new Set(views.map((view) => view.word)).size).toBe(views.length);
+  for (const status of taskStatuses) {
+    const actions = actionsOf({ status });
+    expect(actions.includes("stop")).toBe(statusView({ status }).open && status !== "cancelling");
+    expect(actions.includes("accept")).toBe(status === "done");
+  }
+  expect(statusView({ status: "waiting", waitingFor: "you" }).shape).not.toBe(
+    statusView({ status: "waiting", waitingFor: "laptop" }).shape,
+  );
+});
+
+test("times are short, and clocks that differ make none negative", () => {
+  expect([duration(8000), duration(250_000), duration(7_500_000), duration(7_200_000), duration(4 * 86_400_000), duration(-5)]).toEqual([
+    "0:08",
+    "4:10",
+    "2 h 5 min",
+    "2 h",
+    "4 d",
+    "0:00",
+  ]);
+  expect([ago(0, 10_000), ago(0, 180_000), ago(0, 7_200_000), ago(5000, 0)]).toEqual(["just now", "3 min ago", "2 h ago", "just now"]);
+  expect([offset(300), offset(72_000), offset(-300)]).toEqual(["+0.3 s", "+1:12", "−0.3 s"]);
+});
+
+const entry = (lane: TimelineLane, object: string, seq: number, atMs: number): TimelineEntry => ({
+  lane,
+  object,
+  seq,
+  atMs,
+  event: { kind: "thread.duplicate", triggerId: "trg_a-b" },
+});
+
+test("[R31] a clock that went back moves no event before its predecessor of the same object", () => {
+  const merged = mergeTimeline([
+    [entry("worker", "tsk_a", 1, 100), entry("worker", "tsk_a", 2, 40), entry("worker", "tsk_a", 3, 110)],
+    [entry("thread", "thr_a", 1, 50), entry("thread", "thr_a", 2, 105)],
+  ]);
+  expect(merged.map(({ object, seq }) => `${object}:${seq}`)).toEqual(["thr_a:1", "tsk_a:1", "tsk_a:2", "thr_a:2", "tsk_a:3"]);
+});
+
+test("an event that two reads found stands once, and at the same moment the road's order holds", () => {
+  const merged = mergeTimeline([
+    [entry("machine", "ep_a", 1, 5), entry("worker", "tsk_a", 1, 5)],
+    [entry("router", "router", 1, 5), entry("worker", "tsk_a", 1, 5), entry("thread", "thr_a", 1, 5)],
+  ]);
+  expect(merged.map(({ lane }) => lane)).toEqual(["thread", "router", "worker", "machine"]);
+});
+
+test("a failed command, a refusal and a model fault are told as such", () => {
+  const result = {
+    commandId: "cmd_a-b",
+    outcome: "outcome_unknown" as const,
+    exitCode: null,
+    outputBytes: 0,
+    truncatedBytes: 0,
+    startedMs: 0,
+    endedMs: 3000,
+  };
+  expect(
+    describeEvent({ kind: "endpoint.command", commandId: "cmd_a-b", taskId: "tsk_a", state: "settled", what: "npm test", result }),
+  ).toMatchObject({
+    text: "Ended: outcome unknown after 0:03",
+    tone: "wait",
+  });
+  expect(describeEvent({ kind: "router.refused", turn: 1, tool: "dispatch", settles: ["trg_a-b"], reason: "A guest." })).toMatchObject({
+    tone: "bad",
+    detail: "A guest.",
+  });
+  expect(describeEvent({ kind: "task.model", step: 1, phase: "failed", model: "m", consumed: [], error: "429" })).toMatchObject({
+    tone: "bad",
+    detail: "429",
+  });
+});
