@@ -140,8 +140,14 @@ describe("Outputs that no runner claims", () => {
   });
 
   it("nothing recognisable gives the exit code and no claim", () => {
-    expect(readResults("Segmentation fault\n", 139)).toEqual({ runner: null, failed: [], failedCount: 0, summary: "exit 139" });
-    expect(readResults("", 0)).toEqual({ runner: null, failed: [], failedCount: 0, summary: "exit 0" });
+    expect(readResults("Segmentation fault\n", 139)).toEqual({
+      runner: null,
+      failed: [],
+      failedCount: 0,
+      partial: false,
+      summary: "exit 139",
+    });
+    expect(readResults("", 0)).toEqual({ runner: null, failed: [], failedCount: 0, partial: false, summary: "exit 0" });
   });
 
   it("colours and rewritten lines are taken away", () => {
@@ -159,6 +165,17 @@ describe("Outputs that no runner claims", () => {
 
   it("when the recognised runner is content and the exit code is not, what else is marked is looked at", () => {
     expect(names("ℹ tests 1\nℹ suites 0\nℹ pass 1\nℹ fail 0\n1..1\nnot ok 1 - in shell\n")).toEqual(["in shell"]);
+  });
+
+  it("of a shortened output, lines that were counted are not all: it says at least", () => {
+    const mark = "[… 900 characters or more are left out here; recall cmd_a-b has all of it …]";
+    expect(readResults(`1..9\nok 1 - a\nnot ok 2 - b\n${mark}\nok 9 - z\n`, 1)).toMatchObject({
+      partial: true,
+      summary: "at least 1 failed",
+    });
+    expect(readResults(`FAIL: b\n${mark}\nPASS: z\n`, 1)).toMatchObject({ partial: true, summary: "at least 1 failed" });
+    expect(readResults(`ok 1 - a\n${mark}\nok 9 - z\n1..9\n`, 0).passed).toBeUndefined();
+    expect(readResults(`${mark}\n${fixture("pytest")}`, 1)).toMatchObject({ partial: false, passed: 1 });
   });
 
   it("a very long output with hostile lines is read in reasonable time", () => {

@@ -112,9 +112,13 @@ export class OfflineTask {
         this.stopped.push(String(call.input.command));
         this.#toolResult(call, { stopping: call.input.command });
       } else if (call.tool === "read_output") {
-        const text = this.#outputs.get(String(call.input.command)) ?? "";
+        const bytes = Buffer.from(this.#outputs.get(String(call.input.command)) ?? "");
         const offset = Number(call.input.offset);
-        this.#toolResult(call, { command: call.input.command, text: text.slice(offset, offset + Number(call.input.limit)), offset });
+        this.#toolResult(call, {
+          command: call.input.command,
+          text: bytes.subarray(offset, offset + Number(call.input.limit)).toString(),
+          offset,
+        });
       } else if (this.#options.refuse) this.#toolResult(call, { refused: this.#options.refuse });
       else {
         const command = `cmd_a-${++this.#commands}`;

@@ -120,7 +120,7 @@ export function testAnswer(run: Run, machine: string): JobAnswer {
       block(lastLines(run.output, 10)),
       ...run.notes,
     );
-  const counted = results.passed === undefined ? `${results.failedCount} failed` : results.summary;
+  const counted = results.summary;
   const head = `${what}${where}: ${counted} (${end}).`;
   if (results.failed.length === 0)
     return answer("done", 0.8, `${head} The output names none of them; its last lines:`, block(lastLines(run.output, 10)), ...run.notes);
@@ -146,7 +146,7 @@ function failures(results: TestResults, room: number): string {
     return left >= 0 ? `${names[i]}${detail}` : (names[i] ?? "");
   });
   const more = Math.max(results.failedCount, results.failed.length) - shown.length;
-  return [...lines, ...(more > 0 ? [`- and ${more} more`] : [])].join("\n");
+  return [...lines, ...(more > 0 ? [`- and ${results.partial ? "at least " : ""}${more} more`] : [])].join("\n");
 }
 
 const installHints: [pattern: RegExp, hint: string][] = [

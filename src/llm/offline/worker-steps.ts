@@ -1,6 +1,6 @@
 // What all jobs of the offline worker share: calls and their results, runs, listings.
 import { blocked, type JobAnswer, type Run, unusualEnd } from "./report-text.ts";
-import { plainLines, readResults } from "./results.ts";
+import { cutMark, plainLines, readResults } from "./results.ts";
 import { type Done, type Job, jsonOf, type WorkerState } from "./worker-state.ts";
 
 export type Call = { tool: string; input: Record<string, unknown> };
@@ -49,7 +49,7 @@ export function runStep(job: Job, state: WorkerState, plans: readonly Planned[],
   const calls = plans.map(({ script, cwd }) => ({ tool: "run_command", input: { script, ...workspace, ...(cwd ? { cwd } : {}) } }));
   const got = ensure(calls, job.done);
   if ("step" in got) return got.step;
-  const more = got.results.flatMap((one) => missingOutput(one));
+  const more = got.results.flatMap((one) => missingOutput(one).calls);
   const wanted = more.filter((call) => !job.done.some((other) => same(call, other)));
   if (wanted.length > 0) return { calls: wanted };
   const machine = state.goal.machine?.name ?? "the machine";
@@ -86,37 +86,41 @@ export function joined(answers: readonly JobAnswer[]): JobAnswer {
   );
 }
 
-const cutMark = /\n\[… .*? left out here; recall \S+ has all of it …\]\n/;
 const chunkBytes = 8_000;
 const maxChunks = 3;
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
-/** The middle of a long output is read only when more tests failed than the shown part names. */
-function missingOutput(one: Done): Call[] {
-  const { result } = one;
-  const cut = result ? cutMark.exec(result.output) : null;
-  if (!result || !cut || !one.command) return [];
+/** Calls that read what is cut out of an output, its end first; `whole` when they get all of it. */
+function missingOutput(one: Done): { calls: Call[]; whole: boolean } {
+  const none = { calls: [], whole: true };
+  const { result, command } = one;
+  const [head, tail] = result?.output.split(cutMark) ?? [];
+  if (!result || !command || result.exit === 0 || head === undefined || tail === undefined) return none;
+  // The middle matters only when more tests failed than the shown part names.
   const seen = readResults(result.output, result.exit);
-  if (result.exit === 0 || (seen.runner !== null && seen.failed.length >= Math.min(10, seen.failedCount) && seen.failedCount > 0))
-    return [];
-  const from = cut.index;
-  const until = result.bytes - (result.output.length - cut.index - cut[0].length);
+  const allNamed = seen.failedCount > 0 && seen.failed.length >= Math.min(10, seen.failedCount);
+  if (!seen.partial && seen.runner !== null && allNamed) return none;
+  const from = bytesOf(head);
+  const until = result.bytes - bytesOf(tail);
   const start = Math.max(from, until - maxChunks * chunkBytes);
   const calls: Call[] = [];
   for (let offset = start; offset < until; offset += chunkBytes)
-    calls.push({ tool: "read_output", input: { command: one.command, offset, limit: Math.min(chunkBytes, until - offset) } });
-  return calls;
+    calls.push({ tool: "read_output", input: { command, offset, limit: Math.min(chunkBytes, until - offset) } });
+  return { calls, whole: start === from };
 }
 
+/** The output with what was read on in its place. What stays out stays marked: counts of what is shown are then not all. */
 function wholeOutput(one: Done, pool: readonly Done[]): string {
-  const { result } = one;
-  if (!result) return "";
-  const chunks = missingOutput(one).flatMap((call) => {
+  const output = one.result?.output ?? "";
+  const { calls, whole } = missingOutput(one);
+  const chunks = calls.flatMap((call) => {
     const text = jsonOf(pool.findLast((other) => same(call, other))?.output ?? "")?.text;
     return typeof text === "string" ? [text] : [];
   });
-  if (chunks.length === 0) return result.output;
-  const [head = "", tail = ""] = result.output.split(cutMark);
-  return `${head}\n${chunks.join("")}${tail}`;
+  if (chunks.length === 0) return output;
+  const [head = "", tail = ""] = output.split(cutMark);
+  const gap = whole && chunks.length === calls.length ? "" : (cutMark.exec(output)?.[0] ?? "");
+  return `${head}${gap}${chunks.join("")}${tail}`;
 }
 
 const project = new Set(["node_modules", "vendor", "target", "dist", "build", "out", "coverage", "__pycache__", "venv", "env", "Pods"]);

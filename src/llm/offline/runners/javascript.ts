@@ -1,7 +1,18 @@
 // Projects of npm, pnpm, yarn, bun and deno.
 import type { Purpose } from "../intents.ts";
 import { quoted, quotedPath } from "../shell.ts";
-import { type Folder, type Found, has, matching, parseJson, pick, type Runner, scriptsOf, withoutComments } from "./runner.ts";
+import {
+  type Folder,
+  type Found,
+  has,
+  matching,
+  parseJson,
+  parsePackage,
+  pick,
+  type Runner,
+  scriptsOf,
+  withoutComments,
+} from "./runner.ts";
 
 type PackageJson = { scripts?: Record<string, unknown>; packageManager?: unknown; dependencies?: object; devDependencies?: object };
 
@@ -42,7 +53,7 @@ export const packageJson: Runner = {
   name: "package.json",
   reads: (paths) => matching(paths, /^package\.json$/),
   find(folder, purpose) {
-    const json = parseJson(folder.text("package.json"));
+    const json = parsePackage(folder.text("package.json"));
     if (json === null) return null;
     const manager = packageManager(folder, json);
     const scripts = scriptsOf(json, "scripts");

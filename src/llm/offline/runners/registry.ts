@@ -4,7 +4,7 @@ import { interpreterOf, quoted } from "../shell.ts";
 import { ecosystems } from "./ecosystems.ts";
 import { denoJson, looseNode, npmRun, packageJson, packageManager, testFile } from "./javascript.ts";
 import { composer, python, pythonTest, ruby } from "./languages.ts";
-import { type Folder, type Found, has, parseJson, type Runner, scriptsOf, withoutComments } from "./runner.ts";
+import { type Folder, type Found, has, parseJson, parsePackage, type Runner, scriptsOf, withoutComments } from "./runner.ts";
 import { bats, readme, scripts } from "./scripts.ts";
 import { justFiles, justfile, justRecipe, makeFiles, makefile, makeTarget, targetsOf, taskfile } from "./targets.ts";
 
@@ -44,7 +44,7 @@ export const runnerNames = (): string[] => runners.map((runner) => runner.name);
 /** A script, target, recipe or task by its own name; the list of what there is when there is none. */
 export function findNamed(folder: Folder, name: string): Found | { known: string[] } {
   const { paths } = folder;
-  const json = parseJson(folder.text("package.json"));
+  const json = parsePackage(folder.text("package.json"));
   const scriptsInPackage = Object.keys(scriptsOf(json, "scripts"));
   const file = has(paths, ...makeFiles);
   const targets = targetsOf((file === undefined ? undefined : folder.text(file)) ?? "", makeTarget).filter(

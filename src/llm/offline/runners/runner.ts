@@ -43,6 +43,14 @@ export function parseJson(text: string | undefined): Record<string, unknown> | n
   }
 }
 
+/** A package.json too long to be shown whole: its scripts hold no braces of their own and are read by themselves. */
+export function parsePackage(text: string | undefined): Record<string, unknown> | null {
+  const whole = parseJson(text);
+  if (whole !== null || text === undefined) return whole;
+  const scripts = parseJson(/"scripts"\s*:\s*(\{[^{}]*\})/.exec(text)?.[1]);
+  return scripts === null ? null : { scripts };
+}
+
 /** deno.json may hold comments: whole lines of them go, strings stay whole. */
 export const withoutComments = (text: string | undefined): string | undefined =>
   text?.replace(/^\s*\/\/.*$/gm, "").replace(/,(\s*[}\]])/g, "$1");

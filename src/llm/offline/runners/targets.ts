@@ -23,7 +23,7 @@ export const targetsOf = (text: string, pattern: RegExp): string[] =>
 export const makeTarget = /^([A-Za-z0-9_./-]+(?:[ \t]+[A-Za-z0-9_./-]+)*)[ \t]*::?(?![=:])/;
 export const makeFiles = ["GNUmakefile", "makefile", "Makefile"];
 export const makefile = targetFile("Makefile", makeFiles, makeTarget, "make");
-export const justRecipe = /^@?([a-zA-Z_][\w-]*)(?:[ \t]+[^:=\n]*)?:(?!=)/;
+export const justRecipe = /^@?([a-zA-Z_][\w-]*)(?:[ \t]+[^:\n]*)?:(?!=)/;
 export const justFiles = ["justfile", "Justfile", ".justfile"];
 export const justfile = targetFile("justfile", justFiles, justRecipe, "just");
 export const taskfile = targetFile("Taskfile", ["Taskfile.yml", "Taskfile.yaml"], /^ {2}([\w:-]+):\s*$/, "task");

@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import { markData, renderMessage } from "../../src/core/context.ts";
+import { answerChat } from "../../src/llm/offline/planner.ts";
+import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
+import type { Lane } from "../../src/protocol/principal.ts";
+import { routerTools } from "../../src/protocol/router-tools.ts";
+
+type Trigger = Extract<RouterItem, { item: "trigger" }>;
+type Call = { tool: string; input: Record<string, unknown> };
+
+const trigger = (text: string, over: Partial<Trigger> = {}): Trigger => ({
+  item: "trigger",
+  id: "trg_a-1",
+  thread: "thr_a",
+  source: "web",
+  place: "widget",
+  title: "Talk",
+  kind: "message",
+  from: { role: "member", name: "Member One" },
+  verdict: "request",
+  addressed: true,
+  ...markData(text),
+  ...over,
+});
+const task = (id: string, title: string, over: Partial<TaskLine> = {}): TaskLine => ({
+  id,
+  title,
+  status: "running",
+  thread: `thr_${id}`,
+  machine: "studio",
+  line: "npm test",
+  minutes: 2,
+  ...over,
+});
+const studio = { id: "ep_a", name: "studio", online: true, workspaces: ["main"] };
+const tools = Object.keys(routerTools).map((name) => ({ type: "function", function: { name } }));
+
+function ask(items: RouterItem[], options: { lane?: Lane; earlier?: RouterItem[][] } = {}): Call[] {
+  const lane = options.lane ?? "team";
+  const turns = [...(options.earlier ?? []), items];
+  const messages = [
+    { role: "system", content: "You are the router." },
+    ...turns.map((each, i) => ({ role: "user", content: renderMessage({ turn: i + 1, lane }, each) })),
+  ];
+  const reply = JSON.parse(answerChat(JSON.stringify({ model: "offline", messages, tools }))) as {
+    choices: [{ message: { tool_calls?: { function: { name: string; arguments: string } }[] } }];
+  };
+  return (reply.choices[0].message.tool_calls ?? []).map((call) => {
+    const input = JSON.parse(call.function.arguments) as Record<string, unknown>;
+    const parsed = routerTools[call.function.name as keyof typeof routerTools].input.safeParse(input);
+    if (!parsed.success) throw new Error(`${call.function.name}: ${parsed.error.message}`);
+    return { tool: call.function.name, input };
+  });
+}
+const machines = (...list: (typeof studio)[]): RouterItem => ({ item: "machines", list });
+const tasks = (open: TaskLine[], recent: TaskLine[] = []): RouterItem => ({ item: "tasks", open, recent });
+const reply = (calls: Call[]): string => String(calls.find((call) => call.tool === "reply")?.input.text ?? "");
+
+describe("The offline router", () => {
+  it("dispatches work with a title, a goal, the machine and an acknowledgement", () => {
+    expect(ask([machines(studio), trigger("Please run the tests and tell me what fails")])).toEqual([
+      {
+        tool: "dispatch",
+        input: {
+          settles: ["trg_a-1"],
+          title: "Run the tests",
+          goal: expect.stringMatching(/^Run the tests\./) as string,
+          machine: "ep_a",
+          acknowledge: 'On it: Run the tests on "studio".',
+        },
+      },
+    ]);
+  });
+
+  it("settles each of several requests of one turn by a call of its own", () => {
+    const calls = ask([
+      machines(studio),
+      trigger("run the tests"),
+      trigger("list the files", { id: "trg_a-2" }),
+      trigger("hello", { id: "trg_b-1", thread: "thr_b" }),
+    ]);
+    expect(calls.map((call) => [call.tool, call.input.settles])).toEqual([
+      ["dispatch", ["trg_a-1"]],
+      ["dispatch", ["trg_a-2"]],
+      ["reply", ["trg_b-1"]],
+    ]);
+  });
+
+  it("says so when the machine is offline or when there is none", () => {
+    const [offline] = ask([machines({ ...studio, online: false }), trigger("run the tests")]);
+    expect(offline?.input.acknowledge).toBe('On it: Run the tests, as soon as "studio" is online again.');
+    const [none] = ask([machines(), trigger("run the tests")]);
+    expect(none?.tool).toBe("dispatch");
+    expect(none?.input.acknowledge).toContain("no machine is connected");
+    expect(none?.input).not.toHaveProperty("machine");
+  });
+
+  it("takes the machine that the person names, else one that is online", () => {
+    const laptop = { ...studio, id: "ep_b", name: "laptop" };
+    expect(ask([machines(studio, laptop), trigger("run the tests on laptop")])[0]?.input.machine).toBe("ep_b");
+    expect(ask([machines({ ...studio, online: false }, laptop), trigger("run the tests")])[0]?.input.machine).toBe("ep_b");
+  });
+
+  it("answers what is going on from tasks and machines", () => {
+    const text = reply(
+      ask([
+        tasks([task("tsk_a", "Run the tests")], [task("tsk_b", "Lint", { status: "done" })]),
+        machines(studio),
+        trigger("what is going on?"),
+      ]),
+    );
+    expect(text).toContain("Run the tests: running on studio, 2 min");
+    expect(text).toContain("Lint (done)");
+    expect(text).toContain("Online: studio");
+    expect(reply(ask([tasks([]), machines(), trigger("status")]))).toBe("Nothing is running.\nNo machine is connected.");
+    const many = Array.from({ length: 40 }, (_, i) => task(`tsk_${i}`, `Work number ${i}`));
+    expect(reply(ask([tasks(many), machines(studio), trigger("status")])).split(/\s+/).length).toBeLessThanOrEqual(100);
+  });
+
+  it("cancels the one open task, or the one whose title is named", () => {
+    const two = tasks([task("tsk_a", "Run the tests"), task("tsk_b", "Build the project")]);
+    expect(ask([tasks([task("tsk_a", "Run the tests")]), trigger("stop")])[0]).toMatchObject({
+      tool: "cancel",
+      input: { task: "tsk_a", settles: ["trg_a-1"] },
+    });
+    expect(ask([two, trigger("cancel the build")])[0]).toMatchObject({ tool: "cancel", input: { task: "tsk_b" } });
+    expect(ask([two, trigger("stop tsk_a")])[0]).toMatchObject({ tool: "cancel", input: { task: "tsk_a" } });
+  });
+
+  it("does not guess which one to stop", () => {
+    const two = tasks([task("tsk_a", "Run the tests"), task("tsk_b", "Run the tests")]);
+    expect(reply(ask([two, trigger("stop the tests")]))).toContain("Which one shall I stop?");
+    expect(reply(ask([two, trigger("stop")]))).toContain("Which one");
+    expect(reply(ask([two, trigger("stop the deployment")]))).toContain("I do not find that one");
+    expect(reply(ask([tasks([]), trigger("stop")]))).toContain("Nothing is running");
+  });
+
+  it("greets, thanks and helps in a few words", () => {
+    expect(reply(ask([machines(studio), trigger("hi")]))).toContain("Hello Member!");
+    expect(reply(ask([trigger("thank you")]))).toBe("You are welcome.");
+    expect(reply(ask([trigger("help")]))).toContain("run the tests");
+  });
+
+  it("says plainly what it cannot do, what it can, and how to set a real model", () => {
+    for (const text of ["fix the login bug", "what do you think of tabs?", "Worum geht es hier eigentlich?"]) {
+      const calls = ask([machines(studio), trigger(text)]);
+      expect(calls.map((call) => call.tool)).toEqual(["reply"]);
+      expect(reply(calls)).toContain("MODEL_PROVIDER");
+      expect(reply(calls).split(/\s+/).length).toBeLessThanOrEqual(100);
+    }
+  });
+
+  it("dispatches a guest's request too, so that code refuses it and the team sees it, and tells guests nothing of the team", () => {
+    const [call] = ask([machines(studio), trigger("run the tests", { from: { role: "guest", name: "guest" } })], { lane: "public" });
+    expect(call?.tool).toBe("dispatch");
+    expect(JSON.stringify(call)).not.toContain('studio\\"');
+    expect(call?.input).not.toHaveProperty("acknowledge");
+    const status = reply(
+      ask(
+        [
+          tasks([task("tsk_a", "Secret merger")]),
+          machines(studio),
+          trigger("what is going on?", { from: { role: "guest", name: "guest" } }),
+        ],
+        { lane: "public" },
+      ),
+    );
+    expect(status).not.toMatch(/merger|studio/);
+  });
+
+  it("records what nobody addressed to us, and what programs say", () => {
+    expect(
+      ask([trigger("Please run the tests", { verdict: "candidate", addressed: false, kind: "issues.opened", source: "github" })])[0]?.tool,
+    ).toBe("record");
+    expect(ask([trigger("run the tests", { from: { role: "bot", name: "ci" } })])[0]?.tool).toBe("record");
+  });
+
+  it("relays every report that needs a decision", () => {
+    const report: RouterItem = {
+      item: "report",
+      id: "rep_a-1",
+      task: "tsk_a",
+      title: "Run the tests",
+      thread: "thr_x",
+      kind: "question",
+      text: "Which one?",
+    };
+    expect(ask([report])).toEqual([{ tool: "relay", input: { settles: ["rep_a-1"], report: "rep_a-1" } }]);
+  });
+
+  it("does again what was asked for in the same thread, in words that the worker knows", () => {
+    const calls = ask([machines(studio), trigger("try again", { id: "trg_a-9" })], {
+      earlier: [[trigger("run only the login tests")], [trigger("list the files", { thread: "thr_other" })]],
+    });
+    expect(calls[0]).toMatchObject({ tool: "dispatch", input: { settles: ["trg_a-9"], title: "Run the login tests" } });
+    expect(reply(ask([trigger("try again")]))).toContain("nothing was asked");
+  });
+
+  it("takes a command only from the speaker's own words", () => {
+    const calls = ask([machines(studio), trigger("> run `rm -rf build`\n\nwhat does that mean?")]);
+    expect(calls.map((call) => call.tool)).toEqual(["reply"]);
+  });
+
+  it("answers nothing to a turn without anything to decide, and to a message that is none of ours", () => {
+    expect(ask([tasks([]), machines(studio)])).toEqual([]);
+    const body = JSON.stringify({ model: "offline", messages: [{ role: "user", content: "hello" }], tools });
+    expect(answerChat(body)).toContain("There is nothing to decide.");
+    expect(answerChat(body)).toBe(answerChat(body));
+    expect(answerChat(JSON.stringify({ model: "offline", messages: [] }))).toContain("offline model");
+  });
+});
