@@ -7,7 +7,7 @@ const maxRetryAfterMs = 60 * 60_000;
 const maxDetailChars = 200;
 
 /** Seconds, milliseconds or a date, as providers send it; undefined when none of them. */
-export function retryAfterMsOf(headers: Record<string, string> | undefined, nowMs: number): number | undefined {
+function retryAfterMsOf(headers: Record<string, string> | undefined, nowMs: number): number | undefined {
   const exact = Number(headers?.["retry-after-ms"]);
   if (headers?.["retry-after-ms"] && Number.isFinite(exact) && exact >= 0) return Math.min(exact, maxRetryAfterMs);
   const text = headers?.["retry-after"]?.trim();

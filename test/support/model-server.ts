@@ -2,9 +2,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export type ModelFault = "429" | "500" | "401" | "404" | "hang" | "garbage" | "cut" | "no_choices" | "duplicate_ids";
+type ModelFault = "429" | "500" | "401" | "404" | "hang" | "garbage" | "cut" | "no_choices" | "duplicate_ids";
 
-export type ScriptedCall = {
+type ScriptedCall = {
   tool: string;
   /** The strings `$trg`, `$rep` and `$cmd` in it become the last such id of the request. */
   input?: unknown;
@@ -12,7 +12,7 @@ export type ScriptedCall = {
   rawInput?: string;
 };
 
-export type ScriptedReply = {
+type ScriptedReply = {
   text?: string;
   calls?: ScriptedCall[];
   fault?: ModelFault;
@@ -24,7 +24,7 @@ export type ScriptedReply = {
 };
 
 /** Used in order. `when`: a text, or several that must all occur in the request's body; the newest matching script answers. */
-export type ModelScript = { when: string | string[]; replies: ScriptedReply[] };
+type ModelScript = { when: string | string[]; replies: ScriptedReply[] };
 
 const hangMs = 5 * 60_000;
 const keptRequests = 5_000;

@@ -25,7 +25,7 @@ export function code(text: string): string {
 }
 
 /** Lines as a fenced block within the room for words; the last ones are kept. */
-export function block(lines: readonly string[], room = maxWords - 30): string {
+function block(lines: readonly string[], room = maxWords - 30): string {
   const kept: string[] = [];
   let used = 0;
   for (const line of lines.toReversed()) {

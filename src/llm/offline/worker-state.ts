@@ -5,7 +5,7 @@ import type { Chat, ChatCall, ChatMessage } from "./chat.ts";
 import { type Intent, isWork, type WorkIntent } from "./intents.ts";
 import { readIntents } from "./read-intents.ts";
 
-export type Goal = Extract<WorkerItem, { item: "goal" }>;
+type Goal = Extract<WorkerItem, { item: "goal" }>;
 export type Result = Extract<WorkerItem, { item: "result" }>;
 
 /** One call and what became of it. */

@@ -34,7 +34,7 @@ const npmArgs = (manager: PackageManager, command: string, args: string): string
 const exec: Record<PackageManager, string> = { npm: "npx", pnpm: "pnpm exec", yarn: "yarn", bun: "bunx" };
 
 export const testFile = /(?:^|\/)(?:test|tests|__tests__|spec)\/.*\.[cm]?[jt]sx?$|\.(?:test|spec)\.[cm]?[jt]sx?$/;
-export const nodeTestFile = /(?:^|\/)test\/.*\.[cm]?js$|(?:\.|-|_)test\.[cm]?js$|(?:^|\/)test(?:-.*)?\.[cm]?js$/;
+const nodeTestFile = /(?:^|\/)test\/.*\.[cm]?js$|(?:\.|-|_)test\.[cm]?js$|(?:^|\/)test(?:-.*)?\.[cm]?js$/;
 
 function onlyOfNpm(manager: PackageManager, command: string, line: string): NonNullable<Found["only"]> {
   return (subject, files) => {
@@ -90,7 +90,7 @@ export const packageJson: Runner = {
   },
 };
 
-export const nodeTest: Found = {
+const nodeTest: Found = {
   script: "node --test",
   from: "its test files",
   only: (subject, files) =>

@@ -8,7 +8,7 @@ import { type Folder, type Found, has, parseJson, parsePackage, type Runner, scr
 import { bats, readme, scripts } from "./scripts.ts";
 import { justFiles, justfile, justRecipe, makeFiles, makefile, makeTarget, targetsOf, taskfile } from "./targets.ts";
 
-export const runners: readonly Runner[] = [
+const runners: readonly Runner[] = [
   packageJson,
   denoJson,
   makefile,
