@@ -104,7 +104,8 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
           : `${asked.join(", ")} is settled already.`,
     };
   const settled = free.flatMap((id) => view.items.get(id) ?? []);
-  const id = makeId("dec", view.turn, view.step, index);
+  // With what it settles in it: a router that lost its own count makes no id of another decision.
+  const id = makeId("dec", view.turn, view.step, index, ...free);
   const verdict = speech
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, call as Act, settled, id);
@@ -117,15 +118,20 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     progress.set(item.id, {
       act: speech && !settledByCode ? before.act : call.tool,
       spoken: before.spoken || speech || settledByCode,
-      target:
-        call.tool === "dispatch" && !settledByCode && decision.threadId !== undefined
-          ? { threadId: decision.threadId, chain: decision.id }
-          : before.target,
+      target: movesTo(decision, item) ?? before.target,
     });
   }
   return unknown.length === 0
     ? verdict
     : { decision, result: { ...verdict.result, unknown: `${unknown.map(safeId).join(", ")} does not wait for a decision here` } };
+}
+
+/** Where words about a dispatched item go: with the task, if it is of the task's thread or of the root above its topic. */
+function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["target"] {
+  if (decision.newTask === undefined || decision.threadId === undefined) return null;
+  const roots = decision.effects.flatMap((effect) => (effect.kind === "open_topic" ? [effect.input.rootThreadId] : []));
+  const near = item.threadId === decision.threadId || roots.includes(item.threadId);
+  return near ? { threadId: decision.threadId, chain: decision.id } : null;
 }
 
 const safeId = (id: string): string => (/^[a-z]+_[a-z0-9-]{1,60}$/.test(id) ? id : "an id that is none");

@@ -144,6 +144,18 @@ describe("dispatch", () => {
     expect(outcome.decisions[0]?.newTask?.threads).toEqual([issue.threadId, second.threadId]);
   });
 
+  test("[RD4] words for another person's root stay there, also when one task was made of both requests", () => {
+    const theirs = queuedTrigger({ name: "theirs", by: owner });
+    const outcome = decide(
+      [root, theirs],
+      [
+        ["dispatch", { settles: [root.id, theirs.id], title: "t", goal: "g" }],
+        ["reply", { settles: [theirs.id], text: "Already under way." }],
+      ],
+    );
+    expect(posts(outcome.decisions[1]?.effects)[0]?.threadId).toBe(theirs.threadId);
+  });
+
   test("the same decision makes the same task", () => {
     expect(decide([root], [work(root)]).decisions).toEqual(decide([root], [work(root)]).decisions);
   });

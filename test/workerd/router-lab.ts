@@ -10,18 +10,25 @@ import type { Trigger, Verdict } from "../../src/protocol/trigger.ts";
 import { type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 
-export const objects = env as unknown as Env;
+/** The real bindings: a test may put its own in their place for the objects under test. */
+export const objects: Env = { ...(env as unknown as Env) };
 
 let count = 0;
 /** A word that occurs in nothing else. */
 export const unique = (): string => `word${Date.now().toString(36)}n${++count}`;
 
-export type Lab = { token: string; router: RouterRpc & { fetch(request: Request): Promise<Response> } };
+export type Lab = { token: string; readonly router: RouterRpc & { fetch(request: Request): Promise<Response> } };
 
 /** A router of its own; `token` goes into the texts by which its model is scripted. Its model has two seconds for an answer. */
 export async function newLab(): Promise<Lab> {
   const token = unique();
-  const lab = { token, router: objects.ROUTER.getByName(`router-${token}`) };
+  const lab: Lab = {
+    token,
+    // A stub of an object that crashed stays broken: each use takes a new one.
+    get router() {
+      return objects.ROUTER.getByName(`router-${token}`);
+    },
+  };
   await modelTimeout(lab, 2_000);
   return lab;
 }
