@@ -67,7 +67,7 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   next.mute = 0;
   const deciding = new Deciding(change, step, facts, calls);
   for (const call of calls) deciding.take(call);
-  return finishStep(change);
+  return finishStep(change, step);
 }
 
 /** Text without a call reaches nobody: say so, twice, then give up. */
@@ -85,13 +85,15 @@ function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
 }
 
 /** Appends the results when all are known; otherwise the step stays open for its reads. */
-function finishStep(change: Change): Change {
-  const ended = change.task.mode.mode === "ended";
-  if (!ended && change.calls.some((call) => call.output === null)) {
-    const step = change.calls[0]?.step ?? 0;
+function finishStep(change: Change, step: number): Change {
+  const unread = change.calls.filter(({ output }) => output === null);
+  if (unread.length > 0 && change.task.mode.mode !== "ended") {
     change.task.open = { kind: "reading", step };
     return change;
   }
+  for (const { callId, tool } of unread)
+    change.events.push({ kind: "task.tool", step, callId, tool, phase: "refused", detail: "not read: the task has ended" });
+  change.effects = change.effects.filter(({ effect }) => effect !== "read" || unread.length === 0);
   change.messages.push(...resultsOf(change.calls));
   return change;
 }

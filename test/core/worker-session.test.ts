@@ -280,6 +280,33 @@ test("[W10] an end is withheld when there is new input or commands start with it
   expect(decideReply(calling(), end, replyFacts()).reports[0]).toMatchObject({ kind: "done", confidence: 0.5 });
 });
 
+test("[R19] a read that the end of its task overtakes is refused, not left open", () => {
+  const change = decideReply(calling(), reply(["recall", { id: "tsk_b" }], ["report", { kind: "done", text: "x" }]), replyFacts());
+  expect(outputs(change)[0]).toBe("not read: the task has ended");
+  expect(change.effects.map(({ effect }) => effect)).not.toContain("read");
+  expect(
+    change.events.filter((event) => event.kind === "task.tool" && event.callId === "c0").map((event) => "phase" in event && event.phase),
+  ).toEqual(["intent", "refused"]);
+});
+
+test("[A5] a tainted task, or one of a guest, is refused every machine tool before any command is made", () => {
+  const calls = reply(
+    ["run_command", { script: "id" }],
+    ["read_file", { path: "a" }],
+    ["write_file", { path: "a", content: "b" }],
+    ["edit_file", { path: "a", old: "b", new: "c" }],
+    ["list_files", {}],
+    ["search_files", { query: "x" }],
+  );
+  for (const task of [calling({ tainted: true }), calling({ start: { ...start, authority: "guest" } })]) {
+    const change = decideReply(task, calls, replyFacts());
+    expect(change.commands).toEqual([]);
+    expect(change.effects).toEqual([]);
+    expect(outputs(change).every((output) => output.startsWith('{"refused"'))).toBe(true);
+  }
+  expect(decideReply(calling(), calls, replyFacts()).commands).toHaveLength(6);
+});
+
 test("[W10] what still runs at the end is stopped", () => {
   const change = decideReply(
     calling(),

@@ -1,5 +1,6 @@
 // What tests of a worker session need: a task, rows of its thread, a scripted model and the machine's answers.
 import { env } from "cloudflare:workers";
+import { afterEach, expect } from "vitest";
 import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import type { Env } from "../../src/env.ts";
 import type { SettledCommand } from "../../src/protocol/command.ts";
@@ -9,6 +10,7 @@ import type { WorkerSessionRpc } from "../../src/protocol/rpc.ts";
 import type { TaskCard, TaskStart } from "../../src/protocol/task.ts";
 import type { DeliveredRow } from "../../src/protocol/thread.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
+import { checkHistory } from "../support/history.ts";
 
 export const objects = env as unknown as Env;
 
@@ -28,6 +30,16 @@ export type TestTask = {
   start: TaskStart;
   stub: WorkerSessionRpc & { fetch(request: Request): Promise<Response> };
 };
+
+const made: string[] = [];
+
+// Whatever a test did, the logs of its tasks must hold every rule.
+afterEach(async () => {
+  for (const taskId of made.splice(0)) {
+    const logged = await objects.WORKER_SESSION.getByName(taskId).events({ afterSeq: 0, limit: 5000 });
+    expect(checkHistory([{ object: taskId, kind: "task", events: logged }])).toEqual([]);
+  }
+});
 
 /** A task whose goal holds a word of its own, by which its model is scripted. */
 export function newTask(overrides: Partial<TaskStart> = {}): TestTask {
@@ -52,6 +64,7 @@ export function newTask(overrides: Partial<TaskStart> = {}): TestTask {
     atMs: Date.now(),
     ...overrides,
   };
+  made.push(taskId);
   return { token, taskId, threadId, endpointId, start, stub: objects.WORKER_SESSION.getByName(taskId) };
 }
 
