@@ -1,6 +1,6 @@
 // Builds the browser parts into dist/assets: the widget's loader and frame, the console, the demo page.
-import { cp, mkdir, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { cp, mkdir, readdir, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type BuildOptions, build } from "esbuild";
 
@@ -18,21 +18,36 @@ const scripts = {
 const styles = { "widget/app": "widget/widget.css", "console/app": "console/console.css", "demo/demo": "demo/demo.css" };
 const copied = ["widget/index.html", "console/index.html", "demo/index.html", "icon.svg"];
 
-/** Builds everything anew. Throws with esbuild's message when a source does not compile. */
+/**
+ * Builds everything, over what is there: a Worker that serves this folder at the same time keeps serving. What an older build left
+ * is removed at the end. Throws with esbuild's message when a source does not compile.
+ */
 export async function buildAssets(): Promise<void> {
-  await rm(assetsFolder, { recursive: true, force: true });
   await mkdir(assetsFolder, { recursive: true });
-  const common: BuildOptions = { bundle: true, minify: true, outdir: assetsFolder, target: ["es2022", "safari16"], logLevel: "error" };
+  const common: BuildOptions = {
+    bundle: true,
+    minify: true,
+    outdir: assetsFolder,
+    target: ["es2022", "safari16"],
+    logLevel: "error",
+    metafile: true,
+  };
   const inputs = (entries: Record<string, string>) =>
     Object.entries(entries).map(([output, source]) => ({ out: output, in: join(web, source) }));
-  await Promise.all([
+  const built = await Promise.all([
     build({ ...common, entryPoints: inputs(scripts), format: "iife", jsx: "automatic", jsxImportSource: "preact", legalComments: "none" }),
     build({ ...common, entryPoints: inputs(styles) }),
-    ...copied.map(async (file) => {
-      await mkdir(dirname(join(assetsFolder, file)), { recursive: true });
-      await cp(join(web, file), join(assetsFolder, file));
-    }),
   ]);
+  for (const file of copied) {
+    await mkdir(dirname(join(assetsFolder, file)), { recursive: true });
+    await cp(join(web, file), join(assetsFolder, file));
+  }
+  const outputs = built.flatMap(({ metafile }) => Object.keys(metafile?.outputs ?? {}).map((file) => resolve(file)));
+  const known = new Set([...outputs, ...copied.map((file) => join(assetsFolder, file))]);
+  for (const entry of await readdir(assetsFolder, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name);
+    if (entry.isFile() && !known.has(file)) await rm(file, { force: true });
+  }
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {

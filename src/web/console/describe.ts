@@ -3,7 +3,8 @@ import type { SwitchyardEvent } from "../../protocol/events.ts";
 import type { Tone } from "../shared/status.ts";
 import { duration } from "../shared/time.ts";
 
-export const filters = ["said", "decided", "model", "work", "state"] as const;
+/** `detail`: true and rarely asked for; hidden at first. */
+export const filters = ["said", "decided", "model", "work", "detail"] as const;
 export type Filter = (typeof filters)[number];
 
 export type Line = {
@@ -35,9 +36,9 @@ function describeModel(
 ): Line {
   switch (event.phase) {
     case "reserve":
-      return { filter: "model", text: `${who} asks the model ${event.model}`, ids: [] };
+      return { filter: "detail", text: `${who} asks the model ${event.model}`, ids: [] };
     case "settle":
-      return withDetail({ filter: "model", text: "The model answered", ids: [] }, usageText(event));
+      return withDetail({ filter: "model", text: `${who} asked the model ${event.model}`, ids: [] }, usageText(event));
     case "superseded":
       return { filter: "model", text: "The answer came too late and was not used", tone: "wait", ids: [] };
     default:
@@ -57,14 +58,14 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     }
     case "thread.duplicate":
-      return { filter: "state", text: "The same event came again and was not taken twice", ids: [event.triggerId] };
+      return { filter: "detail", text: "The same event came again and was not taken twice", ids: [event.triggerId] };
     case "thread.subscribed":
-      return { filter: "state", text: "The thread now passes through to the task", ids: compact([event.taskId, event.decisionId]) };
+      return { filter: "detail", text: "The thread now passes through to the task", ids: compact([event.taskId, event.decisionId]) };
     case "thread.unsubscribed":
-      return withDetail({ filter: "state", text: "The thread no longer passes through to the task", ids: [event.taskId] }, event.reason);
+      return withDetail({ filter: "detail", text: "The thread no longer passes through to the task", ids: [event.taskId] }, event.reason);
     case "thread.topic":
       return withDetail(
-        { filter: "state", text: "The task got a topic of its own", ids: compact([event.topicThreadId, event.triggerId]) },
+        { filter: "detail", text: "The task got a topic of its own", ids: compact([event.topicThreadId, event.triggerId]) },
         event.title,
       );
     case "thread.outbound":
@@ -90,7 +91,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
         ids: [event.taskId],
       };
     case "router.inbox":
-      return { filter: "decided", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] };
+      return { filter: "detail", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] };
     case "router.report":
       return withDetail(
         {
@@ -116,7 +117,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "router.effect":
       return withDetail(
         {
-          filter: "decided",
+          filter: event.state === "done" ? "detail" : "decided",
           text: event.state === "done" ? `Carried out: ${event.effect}` : `Could not be carried out yet: ${event.effect}`,
           ...(event.state === "failed" ? { tone: "bad" as const } : {}),
           ids: [event.decisionId],
@@ -134,7 +135,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "task.started":
       return withDetail(
         {
-          filter: "state",
+          filter: "detail",
           text: `Started${event.machine === null ? "" : ` for ${event.machine}`}, with the authority of ${event.authority}${event.tainted ? ", tainted by public text" : ""}`,
           ids: compact([event.triggerId, event.decisionId]),
         },
@@ -142,7 +143,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     case "task.inbox":
       return {
-        filter: "state",
+        filter: "detail",
         text: `Input: ${event.item}${event.tainting ? " (public text: taints the task)" : ""}`,
         ids: [event.itemId],
       };
@@ -158,7 +159,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "task.status":
       return withDetail(
         {
-          filter: "state",
+          filter: "work",
           text: event.from === "new" ? `Is ${event.to}` : `${event.from} → ${event.to}`,
           ...(event.to === "failed" ? { tone: "bad" as const } : event.to === "done" ? { tone: "good" as const } : {}),
           ids: [],
@@ -166,17 +167,17 @@ export function describeEvent(event: SwitchyardEvent): Line {
         event.why,
       );
     case "task.cancel":
-      return withDetail({ filter: "state", text: `${event.by.name} stops it`, tone: "wait", ids: [] }, event.reason);
+      return withDetail({ filter: "said", text: `${event.by.name} stops it`, tone: "wait", ids: [] }, event.reason);
     case "task.released":
-      return { filter: "state", text: `Gives back ${event.threadSeqs.length} unread rows`, ids: [event.threadId] };
+      return { filter: "detail", text: `Gives back ${event.threadSeqs.length} unread rows`, ids: [event.threadId] };
     case "endpoint.enrolled":
-      return { filter: "state", text: `Enrolled as ${event.name}`, ids: [] };
+      return { filter: "detail", text: `Enrolled as ${event.name}`, ids: [] };
     case "endpoint.connected":
-      return { filter: "state", text: `Connected (connection ${event.epoch}, sandbox: ${event.sandbox})`, ids: [] };
+      return { filter: "detail", text: `Connected (connection ${event.epoch}, sandbox: ${event.sandbox})`, ids: [] };
     case "endpoint.disconnected":
-      return withDetail({ filter: "state", text: `Connection ended (${event.code})`, tone: "wait", ids: [] }, event.reason);
+      return withDetail({ filter: "detail", text: `Connection ended (${event.code})`, tone: "wait", ids: [] }, event.reason);
     case "endpoint.revoked":
-      return { filter: "state", text: `Revoked by ${event.by}`, tone: "bad", ids: [] };
+      return { filter: "detail", text: `Revoked by ${event.by}`, tone: "bad", ids: [] };
     case "endpoint.command":
       return describeCommand(event);
     case "endpoint.stop":
@@ -192,7 +193,8 @@ function describeTool(event: Extract<SwitchyardEvent, { kind: "task.tool" }>): L
     case "intent":
       return withDetail({ filter: "work", text: `Uses ${event.tool}`, ids }, event.detail);
     case "done":
-      return withDetail({ filter: "work", text: `${event.tool} answered`, ids }, event.detail);
+      // What ran on a machine is told by the machine.
+      return withDetail({ filter: event.commandId === undefined ? "work" : "detail", text: `${event.tool} answered`, ids }, event.detail);
     case "refused":
       return withDetail({ filter: "work", text: `${event.tool} was refused`, tone: "bad", ids }, event.detail);
   }
@@ -209,7 +211,7 @@ function describeCommand(event: Extract<SwitchyardEvent, { kind: "endpoint.comma
       started: "Runs",
       settled: "Ended",
     };
-    return withDetail({ filter: "work", text: words[event.state], ids }, event.what);
+    return withDetail({ filter: "detail", text: words[event.state], ids }, event.what);
   }
   const took = result.startedMs === null ? "" : ` after ${duration(result.endedMs - result.startedMs)}`;
   const good = result.outcome === "exited" && result.exitCode === 0;

@@ -25,6 +25,9 @@ export function TaskPage(props: { id: string; board: BoardState }) {
     <Answer of={answer}>
       {({ card, start, tainted, timeline, reports, cut }) => {
         const now = live && live.revision > card.revision ? live : card;
+        // Where it was asked: the topic's first row is only its copy.
+        const decision = timeline.find(({ event }) => event.kind === "router.decision" && event.decisionId === start.decisionId)?.event;
+        const asked = decision?.kind === "router.decision" ? decision.settles.find((id) => id.startsWith("trg_")) : undefined;
         const result = reports.findLast((report) => report.kind === "done" || report.kind === "failed");
         return (
           <div class="stack">
@@ -57,7 +60,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                   {now.modelCalls} of {start.maxModelCalls}
                 </Fact>
                 <Fact name="Decision">
-                  <Id id={start.decisionId} /> · <a href={`#/trigger/${start.quote.triggerId}`}>why?</a>
+                  <Id id={start.decisionId} /> · <a href={`#/trigger/${asked ?? start.quote.triggerId}`}>why?</a>
                 </Fact>
                 {now.accepted === undefined ? null : <Fact name="Verdict">{now.accepted ? "accepted" : "rejected"}</Fact>}
               </dl>

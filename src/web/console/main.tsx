@@ -34,6 +34,7 @@ function SignIn(props: { message: string | null }) {
           void submit();
         }}
       >
+        <input class="hidden-visually" type="text" autoComplete="username" value="operator" readOnly tabIndex={-1} aria-hidden="true" />
         <label>
           <span>Operator token</span>
           <input

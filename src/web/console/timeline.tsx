@@ -6,7 +6,7 @@ import { describeEvent, type Filter, filters } from "./describe.ts";
 import { Empty, Id } from "./parts.tsx";
 
 const quietGapMs = 30_000;
-const filterWords: Record<Filter, string> = { said: "Said", decided: "Decided", model: "Model", work: "Work", state: "State" };
+const filterWords: Record<Filter, string> = { said: "Said", decided: "Decided", model: "Model", work: "Work", detail: "Details" };
 
 const Tracks = (props: { lane: number }) => (
   <span class="tracks" aria-hidden="true">
@@ -17,7 +17,7 @@ const Tracks = (props: { lane: number }) => (
 );
 
 export function Timeline(props: { entries: readonly TimelineEntry[]; startMs: number }) {
-  const off = useSignal<ReadonlySet<Filter>>(new Set(["state"]));
+  const off = useSignal<ReadonlySet<Filter>>(new Set(["detail"]));
   const lines = props.entries.map((entry) => ({ entry, line: describeEvent(entry.event) }));
   const shown = lines.filter(({ line }) => !off.value.has(line.filter));
   const toggle = (filter: Filter) => {

@@ -153,8 +153,10 @@ function render(token: Token, depth: number): ComponentChildren {
 
 const renderAll = (tokens: readonly Token[], depth: number): ComponentChildren => tokens.map((token) => render(token, depth));
 
-/** Markdown as elements of the whitelist above. */
-export const Markdown = (props: { text: string }) => <div class="prose">{renderAll(new Lexer({ gfm: true }).lex(props.text), 0)}</div>;
+/** Markdown as elements of the whitelist above; a line break in a message is one on the page. */
+export const Markdown = (props: { text: string }) => (
+  <div class="prose">{renderAll(new Lexer({ gfm: true, breaks: true }).lex(props.text), 0)}</div>
+);
 
 /** Whether a text is so long that it starts folded. */
 export const isLong = (text: string): boolean => text.length > 1400 || text.split("\n").length > 24;
