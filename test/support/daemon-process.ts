@@ -1,9 +1,10 @@
 // The shipped command line of the daemon as a real process, on a home and a workspace of its own.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { listProcesses } from "../../daemon/processes.ts";
 import { until } from "./until.ts";
 
 const main = fileURLToPath(new URL("../../daemon/main.ts", import.meta.url));
@@ -51,6 +52,19 @@ export async function daemonCall(
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { code, stdout, stderr };
 }
+
+/** Live processes whose whole command line is this; shells that only carry it as an argument do not count. */
+export const countRunning = (commandLine: string): number =>
+  listProcesses().filter((each) => {
+    try {
+      return !each.zombie && readFileSync(`/proc/${each.pid}/cmdline`, "utf8").split("\0").join(" ").trim() === commandLine;
+    } catch {
+      return false;
+    }
+  }).length;
+
+/** A duration that no other process sleeps: the mark by which a test finds it. */
+export const someSleep = (): string => `sleep ${600 + Math.floor(Math.random() * 1e6) / 1e4}1`;
 
 export type Line = { event: string; text: string; [field: string]: unknown };
 

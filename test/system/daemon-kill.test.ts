@@ -2,22 +2,11 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { listProcesses } from "../../daemon/processes.ts";
 import { scene } from "../support/daemon-lab.ts";
-import { daemonCall, modes } from "../support/daemon-process.ts";
+import { countRunning, daemonCall, modes, someSleep } from "../support/daemon-process.ts";
 import { until } from "../support/until.ts";
 
 const linesOf = (path: string): string[] => (existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : []);
-
-/** The command line of a live process, as people would search for it. */
-const running = (text: string): boolean =>
-  listProcesses().some((each) => {
-    try {
-      return !each.zombie && readFileSync(`/proc/${each.pid}/cmdline`, "utf8").includes(text);
-    } catch {
-      return false;
-    }
-  });
 
 const points = ["journalled", "spawned", "output.sent", "exited", "result.sent", "result.acked"] as const;
 
@@ -31,7 +20,8 @@ for (const mode of modes) {
         const first = start(mode, fault);
         await first.line("connected");
         const lines = join(lab.work, "lines");
-        const id = cloud.shell("echo line >> lines; echo begun; sleep 0.3; echo over");
+        const nap = `sleep 0.3${Math.floor(Math.random() * 1e6)}`;
+        const id = cloud.shell(`echo line >> lines; echo begun; ${nap}; echo over`);
         expect(await first.ended()).toEqual({ code: null, signal: "SIGKILL" });
         expect(readFileSync(faultFile, "utf8")).toBe(point);
 
@@ -48,7 +38,7 @@ for (const mode of modes) {
         if (!unknown) expect(cloud.orderOf(id).output.toString()).toBe("begun\nover\n");
         expect(cloud.problems).toEqual([]);
         // Nothing of the first life goes on behind the answer.
-        expect(running("echo line >> lines; echo begun; sleep 0.3")).toBe(false);
+        expect(countRunning(nap)).toBe(0);
         const next = cloud.shell("echo next");
         expect(await cloud.resultOf(next)).toMatchObject({ exitCode: 0 });
       });
@@ -58,15 +48,15 @@ for (const mode of modes) {
       const { cloud, start } = await scene();
       const first = start(mode);
       await first.line("connected");
-      const mark = `6${Math.floor(Math.random() * 1e6)}.5`;
-      const id = cloud.shell(`setsid sh -c 'sleep ${mark}' & sleep ${mark}`);
-      await until("the sleepers", () => running(`sleep ${mark}`));
+      const nap = someSleep();
+      const id = cloud.shell(`setsid sh -c '${nap}' & ${nap}`);
+      await until("the sleepers", () => countRunning(nap) === 2);
       first.kill();
       await first.ended();
       const second = start(mode);
       await second.line("connected");
       expect(await cloud.resultOf(id)).toMatchObject({ outcome: "outcome_unknown", exitCode: null });
-      await until("their end", () => !running(`sleep ${mark}`));
+      await until("their end", () => countRunning(nap) === 0);
     });
   });
 }

@@ -1,24 +1,11 @@
 // T3: a stop ends everything that a command started, and is answered only then.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { listProcesses } from "../../daemon/processes.ts";
 import { scene } from "../support/daemon-lab.ts";
-import { modes } from "../support/daemon-process.ts";
+import { countRunning, modes, someSleep } from "../support/daemon-process.ts";
 import { until } from "../support/until.ts";
-
-const countRunning = (text: string): number =>
-  listProcesses().filter((each) => {
-    try {
-      return !each.zombie && readFileSync(`/proc/${each.pid}/cmdline`, "utf8").split("\0").join(" ").includes(text);
-    } catch {
-      return false;
-    }
-  }).length;
-
-/** A duration that no other process sleeps: the mark by which the test finds it. */
-const someSleep = (): string => `sleep ${600 + Math.floor(Math.random() * 1e6) / 1e4}1`;
 
 for (const mode of modes) {
   describe(`a daemon that runs ${mode}`, () => {
