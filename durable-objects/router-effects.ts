@@ -1,5 +1,6 @@
 // Carries out what the router decided: chains of effects, in order within a decision, independent of each other.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
+import { makeId } from "../src/core/ids.ts";
 import { isOpen } from "../src/core/router.ts";
 import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect } from "../src/core/router-plan.ts";
 import { type Env, readConfig } from "../src/env.ts";
@@ -183,7 +184,7 @@ export class RouterEffects {
         ? [{ kind: "unsubscribe", threadId: each.effect.threadId, input: { taskId, reason: "the task could not be started" } }]
         : [],
     );
-    this.#byCode(row, { id: `${row.decisionId}-undo`, reason: `undone: ${reason}`, effects: undo, taskId }, nowMs);
+    this.#byCode(row, { id: makeId("dec", "undo", row.decisionId), reason: `undone: ${reason}`, effects: undo, taskId }, nowMs);
   }
 
   /** The settled triggers wait again: all of the decision, or only the one that this effect was for. */
@@ -197,11 +198,15 @@ export class RouterEffects {
     }
     const ids = only !== null && decided.settles.includes(only) ? [only] : decided.settles;
     for (const id of ids) store.reopen(id, problem);
-    for (const item of store.queuedOf(ids).values()) this.#ledger.undecided({ ...item, attempts: item.attempts - 1 }, problem, nowMs);
+    for (const item of store.queuedOf(ids).values()) {
+      if (item.kind === "trigger")
+        log.append({ kind: "router.inbox", triggerId: item.id, threadId: item.threadId, threadSeq: item.seq, lane: item.lane }, nowMs);
+      this.#ledger.undecided({ ...item, attempts: item.attempts - 1 }, problem, nowMs);
+    }
   }
 
   #tellTeam(row: EffectRow, text: string, nowMs: number): void {
-    const id = `${row.decisionId}-fault-${row.order}`;
+    const id = makeId("dec", "fault", row.id);
     this.#byCode(row, { id, reason: text, effects: [], notice: { id, atMs: nowMs, kind: "fault", text } }, nowMs);
   }
 

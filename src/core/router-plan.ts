@@ -68,8 +68,16 @@ export type PlannedDecision = {
 /** The manner of a source: what people read in passing is short. */
 export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
 
-/** A comment of ours marks what we sent; none may be written by a model or a worker. */
-export const stripMarkers = (text: string): string => text.replace(/<!--\s*switchyard:[\s\S]*?(?:-->|$)/gi, "").trim();
+/** A comment of ours marks what we sent; none may be written by a model or a worker, also not one that appears when another is taken out. */
+export function stripMarkers(text: string): string {
+  let before: string;
+  let after = text;
+  do {
+    before = after;
+    after = before.replace(/<!--\s*switchyard:[\s\S]*?(?:-->|$)/gi, "");
+  } while (after !== before);
+  return after.trim();
+}
 
 /** A `post` of a decision, in the manner of its thread's source. */
 export function postEffect(

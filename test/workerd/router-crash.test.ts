@@ -33,7 +33,7 @@ type Between = (method: string, go: () => unknown, state: DurableObjectState) =>
 
 /** Stands between the router and the objects that it calls. The bindings are one object for the whole file: see `afterEach`. */
 const between = (lab: Lab, stand: Between): Promise<void> =>
-  runInDurableObject(lab.router as never, (instance: { env: Env }, state: DurableObjectState) => {
+  runInDurableObject(lab.router as never, (instance: never, state: DurableObjectState) => {
     const watched = <T extends object>(real: { getByName(name: string): T }) => ({
       getByName: (name: string): T => {
         const stub = real.getByName(name);
@@ -45,7 +45,7 @@ const between = (lab: Lab, stand: Between): Promise<void> =>
         });
       },
     });
-    Object.assign(instance.env, { THREAD: watched(objects.THREAD), WORKER_SESSION: watched(objects.WORKER_SESSION) });
+    Object.assign((instance as { env: Env }).env, { THREAD: watched(objects.THREAD), WORKER_SESSION: watched(objects.WORKER_SESSION) });
   });
 
 /** The process dies at the router's first call of this method, before the call reaches the other object. */

@@ -34,8 +34,8 @@ export async function newLab(): Promise<Lab> {
 }
 
 export const modelTimeout = (lab: Lab, timeoutMs: number): Promise<void> =>
-  runInDurableObject(lab.router as never, (instance: { env: Env }) => {
-    readConfig(instance.env).model.router.timeoutMs = timeoutMs;
+  runInDurableObject(lab.router as never, (instance: never) => {
+    readConfig((instance as { env: Env }).env).model.router.timeoutMs = timeoutMs;
   });
 
 const verdictOf = (outcome: "candidate" | "request" = "request"): Verdict => ({ outcome, rule: "test", reason: "asked" });
