@@ -17,7 +17,8 @@ const maxRetryAfterMs = 60 * 60_000;
 /** `Retry-After` in seconds or as a date. */
 export function retryAfterMs(header: string | null, nowMs: number): number {
   if (header === null) return 0;
-  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - nowMs;
+  const isDate = /[a-z]/i.test(header);
+  const ms = isDate ? Date.parse(header) - nowMs : Number(header) * 1000;
   return Number.isFinite(ms) ? Math.min(maxRetryAfterMs, Math.max(0, ms)) : 0;
 }
 

@@ -1,23 +1,18 @@
 // What the owner of this machine allows: the granted folders. Kept here, read before each command; the cloud cannot edit it.
 import { realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, isAbsolute, relative, resolve, sep } from "node:path";
+import { basename, resolve } from "node:path";
 import * as z from "zod/mini";
 import { refuseCommand } from "../src/core/authority.ts";
 import type { Command } from "../src/protocol/command.ts";
 import { workspaceGrant } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { type Home, readIfThere, writeWhole } from "./home.ts";
+import { isInside } from "./workspace-path.ts";
 
 const policySchema = z.object({ v: z.literal(1), workspaces: z.array(workspaceGrant) });
 export type Policy = z.infer<typeof policySchema>;
 export type Grant = z.infer<typeof workspaceGrant>;
-
-/** True when `path` is `folder` itself or lies below it; both absolute and without links. */
-export function isInside(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
-}
 
 export function readPolicy(home: Home): Policy {
   const text = readIfThere(home.policy);

@@ -1,10 +1,15 @@
 // Paths inside a granted folder. A path is followed to its real end first, and what was opened is checked again, so that a link that
 // is swapped in between leads nowhere.
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readlinkSync, realpathSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { Fault } from "../src/protocol/fault.ts";
 import { isErrno } from "./home.ts";
-import { isInside } from "./policy.ts";
+
+/** True when `path` is `folder` itself or lies below it; both absolute and without links. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
 
 const outside = (path: string): Fault => new Fault("forbidden", `${path} leads out of the granted folder.`);
 
