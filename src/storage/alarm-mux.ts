@@ -124,8 +124,8 @@ export class Pump {
       try {
         await this.#work();
       } catch (error) {
+        // What was asked for meanwhile is still done; what failed waits for the retry that `onError` arms.
         this.#onError(error);
-        return;
       }
     }
   }
