@@ -13,20 +13,28 @@ import type { Authority, Principal } from "../src/protocol/principal.ts";
 import type { WorkerSessionRpc } from "../src/protocol/rpc.ts";
 import type { Report, TaskCard, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
-import type { WorkerStore } from "../src/storage/worker-store.ts";
+import { WorkerStore } from "../src/storage/worker-store.ts";
 import { WorkerLoop } from "./worker-loop.ts";
 
 export class WorkerSession extends DurableObject<Env> implements WorkerSessionRpc {
   readonly #taskId: string;
-  readonly #loop: WorkerLoop;
-  readonly #store: WorkerStore;
+  /** Null until something is kept: asking about a task that never was makes no tables. */
+  #opened: WorkerLoop | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     if (ctx.id.name === undefined) throw new Error("a WorkerSession is addressed by the name of its id");
     this.#taskId = ctx.id.name;
-    this.#loop = new WorkerLoop(ctx, env, ctx.id.name);
-    this.#store = this.#loop.store;
+    if (WorkerStore.exists(ctx.storage.sql)) this.#opened = new WorkerLoop(ctx, env, this.#taskId);
+  }
+
+  get #loop(): WorkerLoop {
+    this.#opened ??= new WorkerLoop(this.ctx, this.env, this.#taskId);
+    return this.#opened;
+  }
+
+  get #store(): WorkerStore {
+    return this.#loop.store;
   }
 
   async start(input: TaskStart): Promise<{ started: boolean }> {
@@ -127,21 +135,22 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   }
 
   async describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null> {
-    const task = this.#store.task();
-    return task === null ? null : { start: task.start, card: task.card, tainted: task.tainted, reports: this.#store.reports() };
+    const task = this.#opened?.store.task() ?? null;
+    if (this.#opened === null || task === null) return null;
+    return { start: task.start, card: task.card, tainted: task.tainted, reports: this.#opened.store.reports() };
   }
 
   async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {
-    return this.#loop.log.after(input.afterSeq, input.limit, [], input.about ?? "");
+    return this.#opened?.log.after(input.afterSeq, input.limit, [], input.about ?? "") ?? [];
   }
 
   async poke(): Promise<void> {
-    await this.#loop.alarms.run(Date.now);
-    this.#loop.kick();
+    await this.#opened?.alarms.run(Date.now);
+    this.#opened?.kick();
   }
 
   override async alarm(): Promise<void> {
-    await this.#loop.alarms.run(Date.now);
+    await this.#opened?.alarms.run(Date.now);
   }
 
   #started(): TaskState {

@@ -26,7 +26,7 @@ const repeatsNoticed = 3;
 const dayMs = 24 * 60 * 60_000;
 const maxWaitMs = 7 * dayMs;
 
-export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
+type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
 
 /** A call as a command for the task's machine, or the reason why it cannot be one. */
 export type CommandMaker = (

@@ -12,7 +12,7 @@ import type { machineTools } from "../protocol/worker-tools.ts";
 export type MachineTool = (typeof machineTools)[number];
 
 /** What the task is about to do. What people see of it (`TaskStatus`) follows from this, the open step and the open commands. */
-export type Mode =
+type Mode =
   | { mode: "working" }
   /** A question or an obstacle was reported; the next row wakes it. */
   | { mode: "asking" }
@@ -22,7 +22,7 @@ export type Mode =
   | { mode: "ended"; status: "done" | "failed" | "cancelled"; endedMs: number };
 
 /** The step under way. `calling`: its message is in the transcript and a model call is out, lost or to be retried; `reading`: its reads are not all answered. */
-export type OpenStep =
+type OpenStep =
   | { kind: "none" }
   | { kind: "calling"; step: number; attempts: number; retryAtMs: number | null }
   | { kind: "reading"; step: number };

@@ -35,6 +35,11 @@ export class WorkerStore {
   readonly #sql: SqlStorage;
   readonly #log: EventLog<TaskEvent>;
 
+  /** Whether this object keeps anything yet. */
+  static exists(sql: SqlStorage): boolean {
+    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'inbox'").toArray().length > 0;
+  }
+
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
     this.#sql = sql;
     this.#log = log;

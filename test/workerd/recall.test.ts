@@ -1,4 +1,4 @@
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
@@ -147,6 +147,16 @@ test("an id that nobody knows, or that is none, is answered with a sentence", as
     expect(text).toMatch(/There is nothing with the id|is not an id that can be read/);
     expect(tainting).toBe(false);
   }
+});
+
+test("[R23] asking about a task that never was keeps nothing", async () => {
+  const stub = objects.WORKER_SESSION.getByName("tsk_neverwas");
+  expect(await stub.describe()).toBeNull();
+  expect(await stub.events({ afterSeq: 0, limit: 10 })).toEqual([]);
+  await stub.poke();
+  await runInDurableObject(stub as never, (_instance, state) => {
+    expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'inbox'").toArray()).toEqual([]);
+  });
 });
 
 test("an owner that throws is answered with a sentence", async () => {

@@ -20,7 +20,7 @@ export const stranger: Principal = { role: "public", id: "stranger", name: "stra
 
 let count = 0;
 /** A word that occurs in nothing else. */
-export const unique = (): string => `token${Date.now().toString(36)}x${++count}x${Math.floor(Math.random() * 1e9).toString(36)}`;
+const unique = (): string => `token${Date.now().toString(36)}x${++count}x${Math.floor(Math.random() * 1e9).toString(36)}`;
 
 export type TestTask = {
   token: string;
