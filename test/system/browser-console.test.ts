@@ -1,0 +1,165 @@
+// The console as an operator meets it: a real browser on the real system.
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { accessibilityFindings, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
+import { operatorToken, System } from "../support/system.ts";
+
+let system: System;
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+  system = await System.start();
+});
+afterAll(async () => {
+  await browser?.close();
+  await system?.stop();
+});
+
+async function operator(options: BrowserContextOptions = {}, hash = "") {
+  const opened = await visit(browser, [system.origin], options);
+  await opened.page.goto(`${system.origin}/console${hash}`);
+  await signIn(opened.page);
+  return opened;
+}
+
+async function signIn(page: Page): Promise<void> {
+  await page.getByLabel("Operator token").fill(operatorToken);
+  await page.getByLabel("Operator token").press("Enter");
+  await page.getByText("live", { exact: true }).waitFor();
+}
+
+test("a fresh deployment says what to do next, and a machine that is connected by the shown lines appears by itself", async () => {
+  const { page, problems } = await operator();
+  await page.getByText("No machine is connected yet", { exact: false }).waitFor();
+  await page.getByText("Nothing waits for you.").waitFor();
+  await page.getByRole("link", { name: "Connect a machine" }).click();
+  await page.getByRole("button", { name: "Make a code" }).click();
+  const commands = page.locator(".copy-line code");
+  await expect.poll(() => commands.count()).toBe(3);
+  expect(await commands.first().textContent()).toMatch(new RegExp(`^npm run daemon -- enroll ${system.origin} \\S+$`));
+  const workspace = path.join(system.folder, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  await system.daemon(workspace);
+  await page.getByText("online", { exact: false }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a wrong token is refused with a sentence; the right one lasts over a reload, and signing out ends it in every window", async () => {
+  const { context, page, problems } = await visit(browser, [system.origin]);
+  await page.goto(`${system.origin}/console`);
+  await page.getByLabel("Operator token").fill("wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("This is not the operator token.", { exact: false }).waitFor();
+  await signIn(page);
+  await page.reload();
+  await page.getByText("live", { exact: true }).waitFor();
+  const other = await context.newPage();
+  await other.goto(`${system.origin}/console`);
+  await other.getByText("live", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Operator token").waitFor();
+  await other.getByLabel("Operator token").waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a task appears by itself, its timeline tells the road, and why it was answered is one click away", async () => {
+  const { page, problems } = await operator();
+  const owner = await system.owner();
+  owner.send("run `echo hello-from-the-console-test`");
+  const row = page.locator("[data-row]", { hasText: "hello-from-the-console-test" }).first();
+  await row.waitFor({ timeout: 20_000 });
+  await page
+    .locator(".task-row", { hasText: "hello-from-the-console-test" })
+    .getByText("done", { exact: true })
+    .waitFor({ timeout: 40_000 });
+  owner.close();
+  await row.click();
+  await page.getByRole("heading", { name: "Timeline" }).waitFor();
+  const timeline = page.locator(".timeline");
+  for (const text of ["Decided: dispatch", "Ended with exit code 0", "Reports: done"])
+    await timeline.getByText(text, { exact: false }).first().waitFor();
+  for (const lane of ["thread", "router", "worker", "machine"])
+    expect(await timeline.locator(".event-lane", { hasText: lane }).count()).toBeGreaterThan(0);
+  await page.getByRole("button", { name: /^Work/ }).click();
+  expect(await timeline.getByText("Ended with exit code 0", { exact: false }).count()).toBe(0);
+  await page.getByRole("link", { name: "why?" }).click();
+  await page.getByText("The router decided", { exact: false }).first().waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a running task is stopped after it was said what that does", async () => {
+  const owner = await system.owner();
+  owner.send("run `sleep 300; echo stop-me`");
+  const { page } = await operator();
+  const row = page.locator(".task-row", { hasText: "sleep 300" }).first();
+  await row.waitFor({ timeout: 20_000 });
+  await row.getByRole("button", { name: /^Stop/ }).click();
+  await page.getByText("What was said stays", { exact: false }).waitFor();
+  await page.getByRole("button", { name: "No, go back" }).click();
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  await row.getByRole("button", { name: /^Stop/ }).click();
+  await page.getByRole("button", { name: "Stop it" }).click();
+  await row.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
+  owner.close();
+});
+
+test("a guest's request for work waits for the operator and is dismissed", async () => {
+  const { page } = await operator();
+  const guest = await visit(browser, [system.origin]);
+  await guest.page.goto(`${system.origin}/widget/`);
+  await guest.page.getByLabel("Message", { exact: true }).fill("run the tests and tell me what fails");
+  await guest.page.getByLabel("Message", { exact: true }).press("Enter");
+  const notice = page.locator(".notice", { hasText: "Refused" }).first();
+  await notice.waitFor({ timeout: 20_000 });
+  await notice.getByRole("button", { name: "Dismiss" }).click();
+  await page.getByText("Nothing waits for you.").waitFor();
+});
+
+test("an invite link is made, shown once, and withdrawn", async () => {
+  const { page } = await operator({}, "#/people");
+  await page.getByLabel("Name").fill("New member");
+  await page.getByRole("button", { name: "Make an invite link" }).click();
+  expect(await page.locator(".copy-line code").textContent()).toMatch(new RegExp(`^${system.origin}/demo#invite=\\S{20,}$`));
+  await page.getByRole("button", { name: "Withdraw the access of New member" }).click();
+  await page.getByRole("button", { name: "Withdraw access" }).click();
+  await page.getByText("access withdrawn", { exact: false }).waitFor();
+});
+
+test("j, k, Enter, / and ? work", async () => {
+  const { page } = await operator();
+  await page.locator("[data-row]").first().waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  expect(await page.evaluate(() => [...document.querySelectorAll("[data-row]")].indexOf(document.activeElement as Element))).toBe(0);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("next and previous row").waitFor();
+  await page.keyboard.press("Escape");
+  await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  await page.keyboard.press("/");
+  await page.keyboard.type("nothing-is-called-this");
+  await page.getByText("No task holds", { exact: false }).waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("thr_unknown");
+  await page.keyboard.press("Enter");
+  await page.getByText("There is no thread thr_unknown.").waitFor();
+});
+
+test.each([
+  ["wide and light", {}],
+  ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],
+] as const)("no page has a serious accessibility finding or scrolls sideways: %s", async (_name, options) => {
+  const { page } = await operator({ ...options, bypassCSP: true });
+  const task = await page.locator("a[href^='#/task/']").first().getAttribute("href");
+  for (const hash of ["#/", task ?? "", "#/tasks", "#/decisions", "#/machines", "#/people", "#/task/tsk_unknown"]) {
+    await page.evaluate((next) => {
+      location.hash = next;
+    }, hash);
+    await page.getByText("Reading …").waitFor({ state: "detached" });
+    expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
+    expect([hash, await scrollsSideways(page)]).toEqual([hash, false]);
+  }
+});

@@ -1,0 +1,223 @@
+// The widget as people meet it: a real browser on the real system.
+import { randomBytes } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { accessibilityFindings, consoleCall, hostPage, launchBrowser, scrollsSideways, visit, widgetIn } from "../support/browser-lab.ts";
+import { operatorToken, System } from "../support/system.ts";
+
+const failing = `closes the gate ${randomBytes(4).toString("hex")}`;
+let system: System;
+let browser: Browser;
+let foreign: Awaited<ReturnType<typeof hostPage>>;
+let stranger: Awaited<ReturnType<typeof hostPage>>;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+  foreign = await hostPage(() => system.origin);
+  stranger = await hostPage(() => system.origin);
+  system = await System.start({ bindings: { WIDGET_ORIGINS: foreign.origin } });
+  const workspace = path.join(system.folder, "workspace");
+  mkdirSync(workspace);
+  writeFileSync(path.join(workspace, "package.json"), JSON.stringify({ name: "sample", type: "module", scripts: { test: "node --test" } }));
+  writeFileSync(
+    path.join(workspace, "gate.test.js"),
+    `import test from "node:test";\nimport assert from "node:assert";\ntest("opens the gate", () => {});\ntest(${JSON.stringify(failing)}, () => assert.equal(1, 2));\n`,
+  );
+  await system.daemon(workspace);
+});
+afterAll(async () => {
+  await browser?.close();
+  await foreign?.close();
+  await stranger?.close();
+  await system?.stop();
+});
+
+const invite = (): Promise<{ link: string; personId: string }> =>
+  consoleCall(system.origin, operatorToken, "people", { name: "Member", role: "member" });
+
+/** A new person's page, opened by a personal link. */
+async function member(options: BrowserContextOptions = {}) {
+  const { link } = await invite();
+  const opened = await visit(browser, [system.origin, foreign.origin], options);
+  await opened.page.goto(link);
+  const frame = widgetIn(opened.page);
+  await frame.getByText("connected", { exact: true }).waitFor();
+  const say = async (text: string, label = "Message") => {
+    await frame.getByLabel(label, { exact: true }).fill(text);
+    await frame.getByLabel(label, { exact: true }).press("Enter");
+  };
+  return { ...opened, frame, say };
+}
+
+test("a member asks for the tests on a page with the widget and sees the real failing test's name, also after a reload", async () => {
+  const { page, frame, say, problems } = await member();
+  // The link is personal and works once: it does not stay in the address.
+  expect(page.url()).toBe(`${system.origin}/demo`);
+  await say("run the tests and tell me what fails");
+  const card = frame.getByRole("article");
+  await card.getByText("done", { exact: true }).waitFor({ timeout: 60_000 });
+  await card.getByText(failing, { exact: false }).waitFor();
+  await frame.getByText("delivered", { exact: false }).waitFor();
+
+  await card.getByRole("button", { name: /^Accept/ }).click();
+  await card.getByRole("button", { name: /^Accept/, pressed: true }).waitFor();
+
+  await page.reload();
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  await frame.getByText(failing).waitFor();
+  await card.getByRole("button", { name: /^Accept/, pressed: true }).waitFor();
+  expect(await frame.getByText("run the tests and tell me what fails").count()).toBe(1);
+  expect(problems).toEqual([]);
+});
+
+test("two requests within two seconds get a card each, and Stop ends one of them without the other", async () => {
+  const { frame, say, problems } = await member();
+  await say("run `sleep 3; echo first-is-here`");
+  await say("run `sleep 100; echo second`");
+  const cards = frame.getByRole("article");
+  await expect.poll(() => cards.count(), { timeout: 20_000 }).toBe(2);
+  const second = frame.getByRole("article", { name: /sleep 100/ });
+  await second.getByRole("button", { name: /^Stop/ }).click();
+  await second.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
+  const first = frame.getByRole("article", { name: /sleep 3/ });
+  await first.getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+  await first
+    .getByText("first-is-here", { exact: true })
+    .or(first.locator("pre", { hasText: "first-is-here" }))
+    .first()
+    .waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("what is typed while the cloud cannot be reached survives a reload and arrives once", async () => {
+  const { context, page, frame, say, problems } = await member();
+  await context.route("**/api/**", (route) => route.abort());
+  await page.reload();
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  await say("what is going on?");
+  await frame.getByText("waiting to be sent", { exact: false }).waitFor();
+  await frame.getByText("You are offline.", { exact: false }).waitFor();
+  expect(await frame.getByLabel("Message", { exact: true }).isEnabled()).toBe(true);
+  await frame.getByLabel("Message", { exact: true }).fill("a draft");
+
+  await page.reload();
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  await frame.getByText("waiting to be sent", { exact: false }).waitFor();
+  expect(await frame.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft");
+
+  await context.unroute("**/api/**");
+  await frame.getByText("delivered", { exact: false }).waitFor({ timeout: 30_000 });
+  await page.reload();
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  await frame.getByText("connected", { exact: true }).waitFor();
+  await frame.getByText("delivered", { exact: false }).waitFor();
+  expect(await frame.getByText("what is going on?", { exact: true }).count()).toBe(1);
+  expect(problems).toEqual([]);
+});
+
+test("a guest reads in one sentence what guests may do, and a request for work is refused in a friendly way", async () => {
+  const { page, problems } = await visit(browser, [system.origin]);
+  await page.goto(`${system.origin}/demo`);
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  const frame = widgetIn(page);
+  await frame.getByText("You are a guest", { exact: false }).waitFor();
+  await frame.getByLabel("Message", { exact: true }).fill("run the tests and tell me what fails");
+  await frame.getByLabel("Message", { exact: true }).press("Enter");
+  await frame.getByText("only members of the team", { exact: false }).nth(1).waitFor({ timeout: 20_000 });
+  expect(await frame.getByRole("article").count()).toBe(0);
+  expect(problems).toEqual([]);
+});
+
+test("a link that was used says so, and the visitor goes on as a guest", async () => {
+  const { link } = await invite();
+  const first = await visit(browser, [system.origin]);
+  await first.page.goto(link);
+  await widgetIn(first.page).getByText("connected", { exact: true }).waitFor();
+  const second = await visit(browser, [system.origin]);
+  await second.page.goto(link);
+  await widgetIn(second.page).getByText("was used already", { exact: false }).waitFor();
+  await widgetIn(second.page).getByText("You are a guest", { exact: false }).waitFor();
+});
+
+test("a person whose access is withdrawn is told at once and stays out", async () => {
+  const { personId, link } = await invite();
+  const { page, problems } = await visit(browser, [system.origin]);
+  await page.goto(link);
+  const frame = widgetIn(page);
+  await frame.getByText("connected", { exact: true }).waitFor();
+  await consoleCall(system.origin, operatorToken, `people/${personId}/revoke`);
+  await frame
+    .getByText("Your access was withdrawn", { exact: false })
+    .or(frame.getByText("your access was withdrawn", { exact: false }))
+    .waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("the widget works on somebody else's strict page when its origin is allowed, and not when it is not", async () => {
+  const allowed = await visit(browser, [system.origin, foreign.origin]);
+  await allowed.page.goto(foreign.origin);
+  await allowed.page.getByRole("button", { name: "Open the conversation" }).click();
+  await widgetIn(allowed.page).getByText("connected", { exact: true }).waitFor();
+  expect(allowed.problems).toEqual([]);
+
+  const refused = await visit(browser, [system.origin, stranger.origin]);
+  const blocked = refused.page.waitForEvent("console", (message) => message.text().includes("frame-ancestors"));
+  await refused.page.goto(stranger.origin);
+  await blocked;
+  expect(await widgetIn(refused.page).getByText("connected", { exact: true }).count()).toBe(0);
+});
+
+test("hostile and strange texts are shown as text: no script runs and no request leaves", async () => {
+  const { frame, say, problems } = await member();
+  const texts = [
+    '<img src=x onerror="alert(1)"><script>alert(2)</script>',
+    "[click](javascript:alert(3)) ![x](https://evil.test/pixel.png)",
+    "<svg/onload=alert(4)> <iframe src=https://evil.test></iframe>",
+    "\u202Eevil\u202C \u0000 ﷽ Z̷̢͝a̵͖͗l̷̝̀g̶͓̈o̸̘͝ 🎉🎉 'a' \"b\" `c`",
+    "مرحبا بالعالم 123",
+    `${"x".repeat(400)}`,
+  ];
+  for (const text of texts) await say(text);
+  for (const text of texts.slice(0, 3)) await frame.getByText(text, { exact: true }).first().waitFor();
+  await expect.poll(() => frame.getByText("waiting to be sent", { exact: false }).count()).toBe(0);
+  expect(await frame.locator("main img, main iframe, main svg:not(.icon):not(.mark), main script").count()).toBe(0);
+  expect(problems).toEqual([]);
+});
+
+test("keyboard alone is enough: open, write, reach a card, close", async () => {
+  const { page } = await visit(browser, [system.origin]);
+  await page.goto(`${system.origin}/demo`);
+  const launcher = page.getByRole("button", { name: "Open the conversation" });
+  await launcher.waitFor();
+  await launcher.focus();
+  await page.keyboard.press("Enter");
+  const frame = widgetIn(page);
+  await frame.getByText("connected", { exact: true }).waitFor();
+  const field = frame.getByLabel("Message", { exact: true });
+  await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
+  await page.keyboard.type("line one");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("line two");
+  expect(await field.inputValue()).toBe("line one\nline two");
+  await page.keyboard.press("Enter");
+  await frame.getByText("line one", { exact: false }).first().waitFor();
+  expect(await field.inputValue()).toBe("");
+  await page.keyboard.press("Escape");
+  await expect.poll(() => launcher.getAttribute("aria-expanded")).toBe("false");
+  await expect.poll(() => launcher.evaluate((element) => element === document.activeElement)).toBe(true);
+});
+
+test.each([
+  ["wide and light", {}],
+  ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],
+  ["in forced colours with reduced motion", { forcedColors: "active", reducedMotion: "reduce" }],
+] as const)("the page has no serious accessibility finding and does not scroll sideways: %s", async (_name, options) => {
+  // axe is brought in from outside, which the page's own policy would forbid.
+  const { page, frame, say } = await member({ ...options, bypassCSP: true });
+  await say("run `echo a-rather-long-word-".concat("x".repeat(120), "`"));
+  await frame.getByRole("article").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+  expect(await accessibilityFindings(page)).toEqual([]);
+  expect(await scrollsSideways(page)).toBe(false);
+});
