@@ -109,8 +109,9 @@ export class RouterSteps {
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided);
       const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
+      if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
-      if (!committed || last) return;
+      if (last) return;
       messages = [...messages, ...said.sent];
       kept = [];
     }
@@ -200,13 +201,11 @@ export class RouterSteps {
     const { store, log } = this.#ledger;
     const nowMs = Date.now();
     const committed = this.#storage.transactionSync(() => {
-      if (!this.#mine(step.epoch)) return false;
       const about = this.#about(step, step.step);
-      if (step.open.some((id) => store.inboxState(id) !== "queued")) {
-        log.append(
-          { kind: "router.model", ...about, phase: "failed", ms: nowMs - step.startedMs, error: "void: a worker has these rows" },
-          nowMs,
-        );
+      const mine = this.#mine(step.epoch);
+      if (!mine || step.open.some((id) => store.inboxState(id) !== "queued")) {
+        const error = mine ? "void: a worker has these rows" : "void: another loop took over";
+        log.append({ kind: "router.model", ...about, phase: "failed", ms: nowMs - step.startedMs, error }, nowMs);
         return false;
       }
       log.append({ kind: "router.model", ...about, phase: "settle", ms: nowMs - step.startedMs, usage: step.reply.usage }, nowMs);

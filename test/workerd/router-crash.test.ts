@@ -10,6 +10,7 @@ import {
   decided,
   decisions,
   effects,
+  events,
   type Lab,
   modelTimeout,
   newLab,
@@ -115,8 +116,8 @@ test.each(["subscribe", "start", "post"])(
 test("an answer that comes after another loop took over is void", async () => {
   const lab = await newLab();
   await script(lab.token, [
-    { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Too late." } }], delayMs: 1_200 },
-    { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "In time." } }] },
+    { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Too late." } }], delayMs: 600 },
+    { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "In time." } }], delayMs: 1_300 },
   ]);
   const trigger = await say(lab, { name: lab.token, by: member, thread: lab.token, text: lab.token });
   await until("the call", async () => (await bodies(lab.token)).length === 1);
@@ -127,10 +128,8 @@ test("an answer that comes after another loop took over is void", async () => {
   await lab.router.poke();
   await decided(lab, trigger.id);
   await settled(lab);
-  await until("the late answer", async () => {
-    const all = await rows<{ body: string }>(lab, "SELECT body FROM log WHERE kind = 'router.model'");
-    return all.length >= 3;
-  });
+  const voided = (await events(lab)).filter(({ event }) => event.kind === "router.model" && event.phase === "failed");
+  expect(voided).toMatchObject([{ event: { error: "void: another loop took over" } }]);
   expect((await saidIn(trigger.threadId)).map((said) => said.text)).toEqual(["In time."]);
 });
 
