@@ -145,7 +145,7 @@ function TodayPanel(props: { tasks: readonly BoardTask[] }) {
   );
 }
 
-export const DecisionRow = (props: { decision: BoardDecision }) => {
+const DecisionRow = (props: { decision: BoardDecision }) => {
   const { decision } = props;
   return (
     <li class="decision">
@@ -183,7 +183,7 @@ const Decisions = (props: { decisions: readonly BoardDecision[] }) => (
   </Panel>
 );
 
-export function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) {
+function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) {
   const shown = sortTasks(filterTasks(props.tasks, query.value));
   if (shown.length === 0)
     return (

@@ -84,7 +84,7 @@ export function askStop(task: { taskId: string; title: string; machine?: string 
   };
 }
 
-export const canStop = (task: BoardTask): boolean => actionsOf(task).includes("stop");
+const canStop = (task: BoardTask): boolean => actionsOf(task).includes("stop");
 
 export function TaskRow(props: { task: BoardTask }) {
   const { task } = props;

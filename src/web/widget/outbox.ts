@@ -5,7 +5,7 @@ export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" }>;
 
 /** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
 export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
-export type Refusal = { frame: OutboxFrame; message: string };
+type Refusal = { frame: OutboxFrame; message: string };
 export type Outbox = { entries: readonly OutboxEntry[]; refusals: readonly Refusal[] };
 
 /** Stands for the root thread while its id is not known yet; replaced when the entry is sent. */
@@ -48,7 +48,7 @@ export function refuse(outbox: Outbox, clientMsgId: string, message: string): Ou
   return { ...rest, refusals: [...rest.refusals, { frame: entry.frame, message }] };
 }
 
-export const without = (outbox: Outbox, clientMsgId: string): Outbox => ({
+const without = (outbox: Outbox, clientMsgId: string): Outbox => ({
   ...outbox,
   entries: outbox.entries.filter((entry) => idOf(entry) !== clientMsgId),
 });
