@@ -27,7 +27,7 @@ export type TurnView = {
   machines: readonly KnownMachine[];
 };
 
-export type RefusedCall = { tool: string; settles: string[]; reason: string };
+type RefusedCall = { tool: string; settles: string[]; reason: string };
 
 export type StepOutcome = {
   decisions: PlannedDecision[];
@@ -143,7 +143,7 @@ const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: 
 };
 
 /** [RD3] The lowest authority of what a decision settles, and never more than the turn may. */
-export function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authority {
+function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authority {
   if (capped || items.length === 0) return "public";
   return items
     .map((item): Authority => {

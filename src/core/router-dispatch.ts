@@ -19,7 +19,7 @@ type DispatchInput = {
 const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
 
 /** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. */
-export function chooseMachine(machines: readonly KnownMachine[], named: string | undefined): KnownMachine | null | { problem: string } {
+function chooseMachine(machines: readonly KnownMachine[], named: string | undefined): KnownMachine | null | { problem: string } {
   const known = machines.filter((machine) => !machine.revoked);
   if (named !== undefined && named.trim() !== "") {
     const wanted = named.trim().toLowerCase();
@@ -121,8 +121,9 @@ function opening(first: QueuedTrigger, threadId: string, taskId: string, title: 
   if (!isRoot(first)) return [subscribeTo(first, taskId, decisionId)];
   const { trigger, verdict } = first;
   return [
-    { kind: "open_topic", threadId, input: { rootThreadId: first.threadId, title, taskId, decisionId, trigger, verdict } },
+    // The root first: a topic mirrors its rows into a root that knows it.
     { kind: "attach_topic", threadId: first.threadId, input: { topicThreadId: threadId, taskId, title, triggerId: trigger.id } },
+    { kind: "open_topic", threadId, input: { rootThreadId: first.threadId, title, taskId, decisionId, trigger, verdict } },
   ];
 }
 

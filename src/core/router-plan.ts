@@ -1,4 +1,5 @@
 // A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
+import { laneOf } from "./authority.ts";
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
@@ -66,7 +67,7 @@ export type PlannedDecision = {
 };
 
 /** The manner of a source: what people read in passing is short. */
-export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
+const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
 
 /** A comment of ours marks what we sent; none may be written by a model or a worker, also not one that appears when another is taken out. */
 export function stripMarkers(text: string): string {
@@ -104,7 +105,7 @@ export function postEffect(
 }
 
 /** What consoles see of a decision. */
-export const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [
+const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [
   {
     kind: "decision",
     decision: {
@@ -122,6 +123,12 @@ export const boardChanges = (decision: PlannedDecision, atMs: number): BoardChan
   ...(decision.notice === undefined ? [] : [{ kind: "notice" as const, notice: decision.notice }]),
 ];
 
+/** [A7] What is said on public authority was made from public text; words of code are not. */
+const markTaint = (effect: RouterEffect, authority: Authority): RouterEffect =>
+  effect.kind === "post" && effect.input.kind !== "notice" && laneOf(authority) === "public"
+    ? { ...effect, input: { ...effect.input, tainted: true } }
+    : effect;
+
 /** The rows that carry a decision out. The board is a projection: its row stands in a chain of its own and holds nobody up. */
 export function effectRows(decision: PlannedDecision, firstOrder: number, nowMs: number): EffectRow[] {
   const chain = decision.chain ?? decision.id;
@@ -137,7 +144,7 @@ export function effectRows(decision: PlannedDecision, firstOrder: number, nowMs:
     result: {},
   });
   return [
-    ...decision.effects.map((effect, index) => row(effect, index, chain)),
+    ...decision.effects.map((effect, index) => row(markTaint(effect, decision.authority), index, chain)),
     row({ kind: "board", input: boardChanges(decision, nowMs) }, decision.effects.length, `${decision.id}/board`),
   ];
 }

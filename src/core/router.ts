@@ -5,7 +5,7 @@ import { type Authority, type Lane, lanes, type Principal } from "../protocol/pr
 import { finalStatuses, type Report, type TaskStatus } from "../protocol/task.ts";
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger, Verdict } from "../protocol/trigger.ts";
-import { authorityOf, laneOf, taints } from "./authority.ts";
+import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 
 /** Items and characters of one turn; the rest waits for the next. */
@@ -74,7 +74,7 @@ export type KnownMachine = {
   seenMs: number;
 };
 
-export type Segments = Record<Lane, number>;
+type Segments = Record<Lane, number>;
 
 /** The router's own small state. */
 export type RouterMeta = {
@@ -135,7 +135,7 @@ function earlierRow(row: ThreadRow): EarlierRow[] {
       ];
     }
     case "outbound":
-      return [{ id: row.outbound.id, role: "agent", name: "you", text: excerpt(row.outbound.text, earlierChars), taints: false }];
+      return [{ id: row.outbound.id, role: "agent", name: "you", text: excerpt(row.outbound.text, earlierChars), taints: rowTaints(row) }];
     case "topic":
       return [];
   }
