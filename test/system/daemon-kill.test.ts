@@ -41,6 +41,11 @@ for (const mode of modes) {
         expect(countRunning(nap)).toBe(0);
         const next = cloud.shell("echo next");
         expect(await cloud.resultOf(next)).toMatchObject({ exitCode: 0 });
+        // Also a repeat after the acknowledgement, which came before the next command's end.
+        const results = cloud.orderOf(id).results;
+        cloud.send({ t: "run", command: cloud.orderOf(id).command });
+        await until("the result, after its acknowledgement", () => cloud.orderOf(id).results > results);
+        expect(linesOf(lines).length).toBe(count);
       });
     }
 
@@ -60,6 +65,22 @@ for (const mode of modes) {
     });
   });
 }
+
+test("[R12] an acknowledged command is not run again by a repeat that comes after a restart", async () => {
+  const { cloud, lab, start } = await scene();
+  const first = start(modes[0]);
+  await first.line("connected");
+  const id = cloud.shell("echo line >> lines");
+  await cloud.resultOf(id);
+  await first.stop();
+  const second = start(modes[0]);
+  await second.line("connected");
+  cloud.send({ t: "run", command: cloud.orderOf(id).command });
+  await until("its result, once more", () => cloud.orderOf(id).results === 2);
+  await cloud.resultOf(cloud.shell("true"));
+  expect(linesOf(join(lab.work, "lines"))).toEqual(["line"]);
+  expect(cloud.problems).toEqual([]);
+});
 
 test("a result that was finished while the line was down is given once the daemon is back, also after its restart", async () => {
   const { cloud, lab, start } = await scene();
