@@ -45,6 +45,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     this.#opened ??= new ThreadRoom(this.ctx.storage, this.env, this.#id, {
       carrier: ({ source, place, threadKey }) => carrierOf(source, { place, threadKey }, this.#config),
       broadcast: (frame) => this.#sockets.broadcast(frame),
+      catchingUp: () => this.#sockets.catchingUp,
     });
     return this.#opened;
   }

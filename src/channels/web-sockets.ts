@@ -87,6 +87,10 @@ export class WidgetSockets {
     }
   }
 
+  get catchingUp(): boolean {
+    return this.#held.size > 0;
+  }
+
   /** Takes the frames of one page in their order. What fails is not acknowledged: the page keeps it, and sends it again. */
   async inOrder(ws: WebSocket, work: () => Promise<void>): Promise<void> {
     const mine = (this.#inbound.get(ws) ?? Promise.resolve()).then(work).catch((error: unknown) => {
@@ -161,7 +165,7 @@ export function refuseUpgrade(code: number, reason: string): Response {
 }
 
 /** Cut to what a close frame may carry, at a whole character. */
-export function closeReason(reason: string): string {
+function closeReason(reason: string): string {
   const encoder = new TextEncoder();
   if (encoder.encode(reason).length <= maxReasonBytes) return reason;
   const room = new Uint8Array(maxReasonBytes - 3);
@@ -170,7 +174,7 @@ export function closeReason(reason: string): string {
 }
 
 /** A frame as the protocol defines it, or the field that breaks it. */
-export function parseFrame(message: string | ArrayBuffer): { frame: WidgetClientFrame } | { problem: string } {
+function parseFrame(message: string | ArrayBuffer): { frame: WidgetClientFrame } | { problem: string } {
   if (typeof message !== "string") return { problem: "frame: must be text" };
   // UTF-8 is never shorter than UTF-16 units, so most frames need no count.
   if (message.length > limits.maxFrameBytes || new TextEncoder().encode(message).length > limits.maxFrameBytes)

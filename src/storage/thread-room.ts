@@ -24,6 +24,8 @@ export type RoomHooks = {
   carrier: (about: ThreadAbout) => Omit<Carrier, "reached"> | null;
   /** A frame for the pages of this root. */
   broadcast: (frame: WidgetServerFrame) => void;
+  /** Whether a page is being brought up to date. */
+  catchingUp: () => boolean;
 };
 
 export class ThreadRoom {
@@ -56,8 +58,7 @@ export class ThreadRoom {
       moved: () => this.#tellMoved(),
       index: () => this.#index(),
       digest: () => this.#digest(),
-      // Only keeps the object awake while a page is brought up to date; without one there is nothing to do.
-      awake: async () => undefined,
+      awake: async () => (hooks.catchingUp() ? Date.now() + limits.heartbeatMs : undefined),
     });
     this.#delivery = new Delivery(this.store, this.alarms, env, {
       delivered: () => faultPoint(readConfig(env).faultUrl, "thread.delivered"),

@@ -206,19 +206,14 @@ function steps(log: ObjectLog): string[] {
       if (taken.has(item)) found.push(`R18: ${item} was taken by two steps of ${log.object}`);
       taken.add(item);
     }
-    switch (phase) {
-      case "reserve":
-        if (step <= settled) found.push(`R18: step ${step} of ${log.object} was called again after its answer was committed`);
-        reserved.add(step);
-        break;
-      case "settle":
-        if (!reserved.has(step)) found.push(`R22: step ${step} of ${log.object} was settled without a reservation`);
-        if (step !== settled + 1) found.push(`R18: step ${step} of ${log.object} follows step ${settled}`);
-        settled = Math.max(settled, step);
-        break;
-      case "failed":
-      case "superseded":
-        break;
+    if (phase === "reserve") {
+      if (step <= settled) found.push(`R18: step ${step} of ${log.object} was called again after its answer was committed`);
+      reserved.add(step);
+    }
+    if (phase === "settle") {
+      if (!reserved.has(step)) found.push(`R22: step ${step} of ${log.object} was settled without a reservation`);
+      if (step !== settled + 1) found.push(`R18: step ${step} of ${log.object} follows step ${settled}`);
+      settled = Math.max(settled, step);
     }
   }
   return found;

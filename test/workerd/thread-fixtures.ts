@@ -9,7 +9,7 @@ import type { OutboundIntent } from "../../src/protocol/thread.ts";
 import type { Outcome, Trigger, Verdict } from "../../src/protocol/trigger.ts";
 import { bindings } from "./widget-page.ts";
 
-export const member: Principal = { role: "member", id: "ana", name: "Ana" };
+const member: Principal = { role: "member", id: "ana", name: "Ana" };
 export const stranger: Principal = { role: "public", id: "stranger", name: "Stranger" };
 
 export const uniqueName = (): string => crypto.randomUUID().slice(0, 12).replaceAll("-", "");

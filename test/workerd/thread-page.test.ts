@@ -1,5 +1,6 @@
-import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { Thread } from "../../durable-objects/thread.ts";
 import { WorkerSession } from "../../durable-objects/worker-session.ts";
 import { makeId } from "../../src/core/ids.ts";
 import { topicThreadIdOf } from "../../src/core/thread.ts";
@@ -241,6 +242,72 @@ describe("topics on the page", () => {
     expect(fresh.frames.at(-1)).toEqual({ t: "caught_up" });
   });
 
+  test("frames that a topic hands over twice are shown once, also after an eviction of the root", async () => {
+    const page = await Page.ready(await session());
+    page.message("message-1", "run the tests");
+    await page.acked("message-1");
+    const { topicId, attach } = await dispatch(page, "message-1");
+    await attach();
+    await page.until("the topic's row", () => page.rows(topicId).length === 1);
+    const [frame] = page.rows(topicId);
+    if (!frame) throw new Error("no row");
+    const next = { ...frame, seq: frame.seq + 10 };
+    for (const frames of [[frame], [next], [frame, next]]) {
+      expect(await threadOf(page.rootThreadId).mirror({ topicThreadId: topicId, frames })).toEqual({ taken: true });
+      await evictDurableObject(stubOf(page.rootThreadId));
+    }
+    page.message("message-2", "still here");
+    await page.acked("message-2");
+    expect(page.rows(topicId).map(({ seq }) => seq)).toEqual([frame.seq, next.seq]);
+  });
+
+  test("what happens while a page is brought up to date comes after what it missed, once", async () => {
+    const from = await session();
+    const first = await Page.ready(from);
+    first.message("message-1", "run the tests");
+    await first.acked("message-1");
+    const { topicId, attach } = await dispatch(first, "message-1");
+    await attach();
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const read = Thread.prototype.read;
+    vi.spyOn(Thread.prototype, "read").mockImplementation(async function (this: Thread, input) {
+      const answer = await read.call(this, input);
+      if (answer.info.threadId === topicId) await gate;
+      return answer;
+    });
+    const late = await Page.open(from);
+    late.say({ t: "hello", resume: {} });
+    await late.until("the root's rows", () => late.rows().length === 2);
+    first.message("message-2", "meanwhile");
+    await first.acked("message-2");
+    await threadOf(topicId).post(intent(topicId, { text: "said meanwhile" }));
+    await first.until("the live row", () => first.rows(topicId).length === 2);
+    expect(late.rows()).toHaveLength(2);
+    release();
+    await late.until("caught up", () => late.frames.some((frame) => frame.t === "caught_up"));
+    expect(text(late)).toEqual(text(first));
+    expect(text(late, topicId)).toEqual(["run the tests", "said meanwhile"]);
+  });
+
+  test("a page whose catch-up died with the object is told to connect again", async () => {
+    const from = await session();
+    const first = await Page.ready(from);
+    first.message("message-1", "run the tests");
+    await first.acked("message-1");
+    const { topicId, attach } = await dispatch(first, "message-1");
+    await attach();
+    await runInDurableObject(stubOf(first.rootThreadId), (_, state) => {
+      for (const ws of state.getWebSockets()) ws.serializeAttachment({ ...(ws.deserializeAttachment() as object), phase: "catching_up" });
+    });
+    await evictDurableObject(stubOf(first.rootThreadId));
+    await threadOf(first.rootThreadId).read({ afterSeq: 0, limit: 1 });
+    expect((await first.untilClosed()).code).toBe(1012);
+    expect(text(await Page.ready(from, first.resume()), topicId)).toEqual(first.rows(topicId).length > 0 ? [] : ["run the tests"]);
+  });
+
   test("frames of a topic that the root does not know are not taken", async () => {
     const page = await Page.ready(await session());
     expect(await threadOf(page.rootThreadId).mirror({ topicThreadId: "thr_foreign", frames: [{ t: "caught_up" }] })).toEqual({
@@ -373,6 +440,10 @@ describe("frames that break the protocol", () => {
 
   test("a ping is answered without a frame of ours, and a close is answered with its code", async () => {
     const page = await Page.ready(await session());
+    const before = page.frames.length;
+    page.say("ping");
+    await page.until("the pong", () => page.pongs === 1);
+    expect(page.frames).toHaveLength(before);
     page.close(1000, "bye");
     expect((await page.untilClosed()).code).toBe(1000);
   });

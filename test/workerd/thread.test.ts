@@ -2,10 +2,12 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runI
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Router } from "../../durable-objects/router.ts";
 import { WorkerSession } from "../../durable-objects/worker-session.ts";
+import { github } from "../../src/channels/github/index.ts";
 import { makeId, triggerIdOf } from "../../src/core/ids.ts";
 import { countWords } from "../../src/core/manners.ts";
 import { rootThreadIdOf, topicThreadIdOf } from "../../src/core/thread.ts";
 import { routerName } from "../../src/env.ts";
+import { Fault } from "../../src/protocol/fault.ts";
 import type { WorkerSessionRpc } from "../../src/protocol/rpc.ts";
 import { migrated } from "../../src/storage/migrations.ts";
 import { indexThread } from "../../src/storage/thread-index.ts";
@@ -264,6 +266,30 @@ describe("saying something", () => {
     expect(await eventsOf(where.threadId, "thread.confirmed")).toHaveLength(1);
     const log = await threadOf(where.threadId).events({ afterSeq: 0, limit: 1000 });
     expect(checkHistory([{ object: where.threadId, kind: "thread", events: log }])).toEqual([]);
+  });
+
+  test("[R9] a message that came back before its own send was answered stays confirmed", async () => {
+    const where = await open();
+    let answer = (_: Error): void => {};
+    vi.spyOn(github, "send").mockReturnValue(
+      new Promise((_, reject) => {
+        answer = reject;
+      }),
+    );
+    const said = intent(where.threadId);
+    await threadOf(where.threadId).post(said);
+    const echo = triggerIn(where, "d2", { facts: { echoOf: said.id }, externalId: "77" });
+    expect(await threadOf(where.threadId).append({ trigger: echo, verdict: verdict("ignore") })).toMatchObject({ outcome: "confirmed" });
+    answer(new Fault("provider", "the answer was lost", { retry: "later" }));
+    await threadOf(where.threadId).poke();
+    expect(await stateOf(where.threadId)).toEqual(["confirmed"]);
+    await eventually("no deadline for it", () =>
+      runInDurableObject(
+        stubOf(where.threadId),
+        (_, state) => state.storage.sql.exec("SELECT 1 FROM deadline WHERE id = 'outbound'").toArray().length === 0,
+      ),
+    );
+    expect(await eventsOf(where.threadId, "thread.unsent")).toEqual([]);
   });
 
   test("[R9] the provider took it and the connection broke: it is found by its marker and not sent again", async () => {

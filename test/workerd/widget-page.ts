@@ -40,12 +40,14 @@ export class Page {
   readonly #socket: WebSocket;
   readonly rootThreadId: string;
   closed: { code: number; reason: string } | null = null;
+  pongs = 0;
 
   constructor(socket: WebSocket, rootThreadId: string) {
     this.#socket = socket;
     this.rootThreadId = rootThreadId;
     socket.addEventListener("message", (event) => {
-      this.frames.push(JSON.parse(String(event.data)) as WidgetServerFrame);
+      if (event.data === "pong") this.pongs += 1;
+      else this.frames.push(JSON.parse(String(event.data)) as WidgetServerFrame);
     });
     socket.addEventListener("close", (event) => {
       this.closed = { code: event.code, reason: event.reason };
