@@ -27,7 +27,7 @@ export type FileSpec = Exclude<CommandSpec, { kind: "shell" }>;
 const maxReadableBytes = 32 * 1024 * 1024;
 const maxListed = 1_000;
 /** Folders that are named in a list, but not looked into. */
-export const skippedFolders = [".git", "node_modules"];
+const skippedFolders = [".git", "node_modules"];
 
 /** Carries out one file command in a granted folder. */
 export async function runFileCommand(root: string, spec: FileSpec, signal: AbortSignal): Promise<string> {

@@ -11,8 +11,8 @@ import type { Sandbox } from "./sandbox.ts";
 import type { Spool } from "./spool.ts";
 import { existingPath } from "./workspace-path.ts";
 
-export type StopWhy = "stopped" | "timed_out" | "shutdown";
-export type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs"> & { signal?: string; reason?: string };
+type StopWhy = "stopped" | "timed_out" | "shutdown";
+type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs"> & { signal?: string; reason?: string };
 
 export type JobPlan = {
   command: Command;

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { isErrno } from "./home.ts";
 
-export type DaemonFaultPoint = "journalled" | "spawned" | "output.sent" | "exited" | "result.sent" | "result.acked";
+type DaemonFaultPoint = "journalled" | "spawned" | "output.sent" | "exited" | "result.sent" | "result.acked";
 export type FaultPlan = (point: DaemonFaultPoint) => void;
 
 /** Reads the plan once, at the door. One shot: where the file exists already, the point was reached in an earlier life. */

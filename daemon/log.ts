@@ -1,6 +1,6 @@
 // One line a happening: plain words for people, or JSON lines with `--json` for programs.
 
-export type Happening = {
+type Happening = {
   event:
     | "ready"
     | "connected"

@@ -19,7 +19,7 @@ import { daemonVersion } from "./version.ts";
 const policyLookMs = 1_000;
 
 /** The identity, or a fault that says how to get one. */
-export function requireIdentity(home: Home): Identity {
+function requireIdentity(home: Home): Identity {
   const identity = readIdentity(home);
   if (identity === null)
     throw new Fault(

@@ -88,7 +88,8 @@ test("a process id that was reused is nobody's leftover", async () => {
   await until("the sleeper", () => countRunning(nap) === 1);
   await endLeftovers({ pid: leader.pid, startTime: "another boot/1" }, "cmd_gone", null, neverStuck);
   expect(countRunning(nap)).toBe(1);
-  child.kill("SIGKILL");
+  await endGroup(scanGroup(leader, "cmd_other"), 0, neverStuck);
+  expect(countRunning(nap)).toBe(0);
 });
 
 test("a stat line is read past a name with spaces and parentheses, and a ps line with its start as one text", () => {
