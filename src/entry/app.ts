@@ -33,7 +33,9 @@ app.notFound((c) => c.json({ error: "not_found", message: `There is nothing at $
 app.use("/api/*", async (c, next) => {
   await migrated(c.env.DB).catch((error: unknown) => {
     console.error(JSON.stringify({ at: "app.migrations", error: String(error) }));
-    throw new Fault("unavailable", "The database cannot be reached right now. Nothing was changed; try again in a minute.", { cause: error });
+    throw new Fault("unavailable", "The database cannot be reached right now. Nothing was changed; try again in a minute.", {
+      cause: error,
+    });
   });
   await next();
 });
