@@ -1,4 +1,5 @@
 // Configuration is read once, at the door. Nothing deeper reads the environment.
+import { limits } from "./protocol/limits.ts";
 import type { BoardRpc, EndpointRpc, RouterRpc, ThreadRpc, WorkerSessionRpc } from "./protocol/rpc.ts";
 
 type ObjectStub<T> = T & { fetch(request: Request): Promise<Response> };
@@ -66,7 +67,7 @@ const present = (value: string | undefined): string | null => {
 
 function modelConfig(env: Env, roleModel: string | undefined): ModelConfig {
   const provider = present(env.MODEL_PROVIDER) ?? "offline";
-  const timeoutMs = Number(present(env.MODEL_TIMEOUT_MS) ?? 120_000);
+  const timeoutMs = Number(present(env.MODEL_TIMEOUT_MS) ?? limits.modelCallTimeoutMs);
   const baseUrl = present(env.MODEL_BASE_URL);
   const apiKey = present(env.MODEL_API_KEY);
   const modelName = present(roleModel) ?? present(env.MODEL_NAME);
@@ -79,6 +80,9 @@ function modelConfig(env: Env, roleModel: string | undefined): ModelConfig {
     modelName: modelName ?? "",
     timeoutMs,
   };
+  if (!Number.isFinite(timeoutMs) || timeoutMs <= 0) {
+    return { ...base, timeoutMs: limits.modelCallTimeoutMs, problem: "MODEL_TIMEOUT_MS must be a number of milliseconds above 0." };
+  }
   if (provider !== "openai-compatible") {
     return { ...base, problem: `MODEL_PROVIDER is "${provider}"; it must be "offline" or "openai-compatible".` };
   }

@@ -1,5 +1,6 @@
 // Authority: structure, not prompt. Every rule about who may cause what is here.
 import { type Authority, authorities, type Lane, type Principal, type Role } from "../protocol/principal.ts";
+import type { ThreadRow } from "../protocol/thread.ts";
 
 const rank = (authority: Authority): number => authorities.indexOf(authority);
 
@@ -8,7 +9,7 @@ export const lower = (a: Authority, b: Authority): Authority => (rank(a) >= rank
 
 export const atLeast = (have: Authority, need: Authority): boolean => rank(have) <= rank(need);
 
-/** [A1] The authority a principal brings. A bot is public; an agent has what it speaks for, and nothing by itself. */
+/** [A1] The authority a principal brings. An agent or a bot has what it speaks for, and nothing by itself. */
 export function authorityOf(principal: Principal): Authority {
   const role: Role = principal.role;
   switch (role) {
@@ -18,21 +19,32 @@ export function authorityOf(principal: Principal): Authority {
     case "public":
       return role;
     case "bot":
-      return "public";
     case "agent":
       return principal.onBehalfOf ?? "public";
   }
 }
 
-/** [A2] A decision has the lowest authority of the principals whose triggers it settles; without any it has none. */
+/** [A2] A decision has the lowest authority of the principals whose triggers it settles; without a person or an agent among them it has none: bots start nothing. */
 export const authorityOfAll = (principals: readonly Principal[]): Authority =>
-  principals.length === 0 ? "public" : principals.map(authorityOf).reduce(lower);
+  principals.every((principal) => principal.role === "bot") ? "public" : principals.map(authorityOf).reduce(lower);
 
 /** [A3] Members and owners are the team; everybody else is the public lane. */
 export const laneOf = (authority: Authority): Lane => (atLeast(authority, "member") ? "team" : "public");
 
-/** [A4] Text of the public lane taints every context that it enters. Our own output does not. */
+/** [A4] Text of the public lane taints every context that it enters. */
 export const taints = (principal: Principal): boolean => principal.role !== "agent" && laneOf(authorityOf(principal)) === "public";
+
+/** [A7] Our own output taints when it was made from public text: an answer in the public lane may repeat what it answers. */
+export const rowTaints = (row: ThreadRow): boolean => {
+  switch (row.kind) {
+    case "trigger":
+      return taints(row.trigger.principal);
+    case "outbound":
+      return row.outbound.tainted === true;
+    case "topic":
+      return false;
+  }
+};
 
 /**
  * [A5] A command on a machine needs a root principal of the team and a worker free of public taint.

@@ -1,11 +1,12 @@
 // A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
-import { laneOf } from "./authority.ts";
+
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
+import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import { fitManner } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";

@@ -6,7 +6,6 @@ import { limits } from "../protocol/limits.ts";
 import type { OutboundIntent, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger, Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
-import { taints } from "./authority.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
 
 export const webSource = "web";
@@ -126,9 +125,6 @@ export function planFlip(input: FlipInput): { known: Subscription } | { flip: Su
     },
   };
 }
-
-/** [T5] Whether a row brings public text into whatever reads it. */
-export const rowTaints = (row: ThreadRow): boolean => row.kind === "trigger" && taints(row.trigger.principal);
 
 /** The settled trigger as the first row of its topic: the same delivery, in another thread. */
 export function rekeyForTopic(trigger: Trigger, topicThreadId: ThreadId, taskId: TaskId, title: string): Trigger {

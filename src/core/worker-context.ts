@@ -2,7 +2,7 @@
 import type { WorkerItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Trigger } from "../protocol/trigger.ts";
-import { taints } from "./authority.ts";
+import { rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
 import type { InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
@@ -38,7 +38,7 @@ export function wakes(item: InboxItem, task: TaskState, open: readonly WorkerCom
 export function isTainting(item: InboxItem): boolean {
   switch (item.kind) {
     case "row":
-      return item.row.kind === "trigger" && taints(item.row.trigger.principal);
+      return rowTaints(item.row);
     case "result":
       return false;
     case "tell":

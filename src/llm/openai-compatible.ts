@@ -23,7 +23,9 @@ export function openAiCompatible(config: ModelConfig, answer?: typeof fetch): Mo
     async call(request, options) {
       if (config.problem !== null) throw new Fault("bad_input", config.problem, { retry: "never" });
       const timeoutMs = Math.min(options.timeoutMs, config.timeoutMs);
-      const signal = AbortSignal.timeout(timeoutMs);
+      // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
+      const abort = new AbortController();
+      const timer = setTimeout(() => abort.abort(), timeoutMs);
       try {
         const result = await generateText({
           model: languageModel,
@@ -32,7 +34,7 @@ export function openAiCompatible(config: ModelConfig, answer?: typeof fetch): Mo
           tools: toAiTools(request.tools),
           maxOutputTokens: request.maxOutputTokens,
           maxRetries: 0,
-          abortSignal: signal,
+          abortSignal: abort.signal,
         });
         return checked({
           text: result.text,
@@ -41,7 +43,9 @@ export function openAiCompatible(config: ModelConfig, answer?: typeof fetch): Mo
           finish: finishOf(result.finishReason),
         });
       } catch (error) {
-        throw modelFault(error, config, signal.aborted, timeoutMs);
+        throw modelFault(error, config, abort.signal.aborted, timeoutMs);
+      } finally {
+        clearTimeout(timer);
       }
     },
   };

@@ -1,6 +1,6 @@
 // A command for a machine: what may be asked of a daemon, and how it ends.
 import * as z from "zod/mini";
-import { artifactId, commandId, taskId } from "./ids.ts";
+import { commandId, taskId } from "./ids.ts";
 import { limits } from "./limits.ts";
 import { authority } from "./principal.ts";
 
@@ -78,7 +78,5 @@ export type SettledCommand = CommandResult & {
   endpointId: string;
   output: { text: string; spilled: false } | { head: string; tail: string; artifactId: string; totalBytes: number; spilled: true };
 };
-
-export const artifactRef = z.object({ artifactId, bytes: z.number() });
 
 export type CommandState = "queued" | "sent" | "accepted" | "started" | "settled";

@@ -14,7 +14,6 @@ export const reportId = idOf("rep");
 export const endpointId = idOf("ep");
 export const commandId = idOf("cmd");
 export const artifactId = idOf("art");
-export const outboundId = idOf("out");
 export const decisionId = idOf("dec");
 export const personId = idOf("prs");
 
@@ -26,5 +25,4 @@ export type EndpointId = string;
 export type CommandId = string;
 export type ArtifactId = string;
 export type OutboundId = string;
-export type DecisionId = string;
 export type PersonId = string;

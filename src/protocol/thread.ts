@@ -14,6 +14,8 @@ export type OutboundIntent = {
   taskId?: TaskId;
   reportId?: ReportId;
   decisionId?: string;
+  /** Made from text of the public lane: it taints whoever reads it, as that text does. */
+  tainted?: boolean;
   hops: number;
 };
 

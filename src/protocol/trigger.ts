@@ -6,7 +6,6 @@ import { principal } from "./principal.ts";
 const shortText = z.string().check(z.maxLength(500));
 
 export const neighbour = z.object({ id: shortText, author: shortText, text: shortText });
-export type Neighbour = z.infer<typeof neighbour>;
 
 export const trigger = z.object({
   id: triggerId,

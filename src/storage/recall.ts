@@ -1,5 +1,5 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
-import { taints } from "../core/authority.ts";
+import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
 import type { Env } from "../env.ts";
@@ -66,7 +66,7 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
   const oldest = Math.max(0, newest - rowsPerPage);
   const { rows } = await thread.read({ afterSeq: oldest, limit: rowsPerPage });
   const shown = rows.filter((row) => row.seq <= newest);
-  const tainting = shown.some((row) => row.kind === "trigger" && taints(row.trigger.principal));
+  const tainting = shown.some(rowTaints);
   // The title is the words of whoever opened the thread, who may not be on this page.
   const title = tainting ? { title: info.title } : {};
   const head = {

@@ -1,6 +1,7 @@
 // The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
+import { rowTaints } from "../core/authority.ts";
 import { ownerOf } from "../core/ids.ts";
-import { isRoot, planFlip, rekeyForTopic, rowTaints, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
+import { isRoot, planFlip, rekeyForTopic, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -99,7 +100,7 @@ export function post(
   room: ThreadRoom,
   threadId: ThreadId,
   intent: OutboundIntent,
-  fit: (text: string, source: string) => string,
+  inManner: (text: string, source: string) => string,
 ): { seq: number; news: boolean } {
   const { store } = room;
   const known = store.log.byKey(intent.id);
@@ -109,7 +110,7 @@ export function post(
   // What was asked elsewhere is never answered here, whatever the caller believed.
   if (intent.threadId !== threadId || (asked !== threadId && asked !== rootThreadId))
     throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
-  const outbound = { ...intent, text: fit(intent.text, source) };
+  const outbound = { ...intent, text: inManner(intent.text, source) };
   const seq = room.commit((nowMs) => {
     const row = store.log.append({ kind: "thread.outbound", outbound }, nowMs, intent.id);
     if (source !== webSource) room.openOutbound(intent.id, row, nowMs);

@@ -1,6 +1,7 @@
 // A Thread's own SQLite: the log, and beside it the cursors and the small state that its rows imply. The tables are made
 // with the first row that is kept, so that what the gate ignores leaves nothing behind.
-import { deliveredKinds, isForRouter, rowKinds, rowTaints, type Subscription, toRow } from "../core/thread.ts";
+import { rowTaints } from "../core/authority.ts";
+import { deliveredKinds, isForRouter, rowKinds, type Subscription, toRow } from "../core/thread.ts";
 import type { Logged, ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import type { TaskCard } from "../protocol/task.ts";
@@ -214,7 +215,7 @@ export class ThreadStore {
   /** Whether rows of `fromSeq` and after bring public text along. */
   taintedFrom(fromSeq: number): boolean {
     for (let after = fromSeq - 1; ; ) {
-      const rows = this.rowsAfter(after, 100, ["thread.accepted"]);
+      const rows = this.rowsAfter(after, 100, deliveredKinds);
       if (rows.some(rowTaints)) return true;
       const last = rows.at(-1);
       if (!last) return false;

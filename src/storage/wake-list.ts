@@ -1,5 +1,6 @@
 // The second source of wake-ups: busy objects stand in D1, and the cron pokes those that are overdue.
 import { limits } from "../protocol/limits.ts";
+import { migrated } from "./migrations.ts";
 
 export type WakeKind = "router" | "thread" | "worker" | "endpoint";
 export type WakeEntry = { objectId: string; kind: WakeKind; dueMs: number };
@@ -22,6 +23,7 @@ export class WakeList {
     const busy = dueMs !== null;
     if (this.#listed === busy) return;
     try {
+      await migrated(this.#db);
       if (busy) {
         await this.#db
           .prepare(

@@ -124,7 +124,7 @@ describe("dispatch", () => {
   test("[RD6] under a root a topic opens, and the answer goes there", () => {
     const outcome = decide([root], [work(root, { acknowledge: "On it.", deadlineMinutes: 5 })]);
     const decision = outcome.decisions[0];
-    expect(kinds(decision?.effects)).toEqual(["open_topic", "attach_topic", "start", "post"]);
+    expect(kinds(decision?.effects)).toEqual(["attach_topic", "open_topic", "start", "post"]);
     const start = decision?.effects.find((effect) => effect.kind === "start")?.input;
     expect(start).toMatchObject({
       authority: "member",

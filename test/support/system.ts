@@ -1,5 +1,5 @@
 // The whole system as real processes: workerd with its objects on a folder, the shipped daemon, stand-ins on loopback; killed and restarted on demand.
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -254,6 +254,3 @@ export class System {
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
-
-export const spawnNode = (args: string[], env: Record<string, string> = {}): ChildProcess =>
-  spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });

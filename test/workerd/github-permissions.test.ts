@@ -154,7 +154,7 @@ describe("a person of this deployment", () => {
 });
 
 test("CI is a bot, and our own marked words are the agent's", async () => {
-  expect(await principalOf({ ...draftBy(actor("x")), source: { kind: "ci", name: "github-actions" } }, lookup())).toEqual({
+  expect(await principalOf({ ...draftBy(actor("x")), source: { kind: "ci", name: "github-actions", own: false } }, lookup())).toEqual({
     role: "bot",
     id: "github-actions",
     name: "github-actions",

@@ -7,8 +7,11 @@ import type { GitHubUser } from "./payloads.ts";
 /** Somebody at GitHub. `association` is GitHub's own word about the author of a text, null where it says none. */
 export type Actor = { login: string; kind: "person" | "bot" | "self" | "ghost"; association: string | null };
 
-/** Who stands behind a trigger: people (the author of the words first, then whoever sent the event), a CI system, or ourselves. */
-export type Source = { kind: "people"; actors: [Actor, ...Actor[]] } | { kind: "ci"; name: string } | { kind: "ourselves"; login: string };
+/** Who stands behind a trigger: people (the author of the words first, then whoever sent the event), a CI system (`own`: surely of a branch of this repository), or ourselves. */
+export type Source =
+  | { kind: "people"; actors: [Actor, ...Actor[]] }
+  | { kind: "ci"; name: string; own: boolean }
+  | { kind: "ourselves"; login: string };
 
 /** Words that stand beside a trigger, and who wrote them: shown only where their author is of the team. */
 export type Words = { text: string; by: Actor };

@@ -154,7 +154,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
     const run = payload.check_run;
     return checkThreads(payload.repository, run.pull_requests ?? run.check_suite?.pull_requests, run.check_suite?.head_branch, null, {
       kind,
-      source: { kind: "ci", name: run.app?.name ?? "checks" },
+      source: { kind: "ci", name: run.app?.name ?? "checks", own: false },
       externalId: run.id,
       facts: { action, name: run.name, conclusion: run.conclusion, status: run.status, sha: run.head_sha, url: run.html_url },
     });
@@ -164,7 +164,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
     const suite = payload.check_suite;
     return checkThreads(payload.repository, suite.pull_requests, suite.head_branch, null, {
       kind,
-      source: { kind: "ci", name: suite.app?.name ?? "checks" },
+      source: { kind: "ci", name: suite.app?.name ?? "checks", own: false },
       externalId: suite.id,
       facts: {
         action,
@@ -180,11 +180,9 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
   workflow_run(payload, _delivery, kind, action) {
     const run = payload.workflow_run;
     const head = run.head_repository;
-    const fork =
-      head && head.full_name?.toLowerCase() !== payload.repository.full_name.toLowerCase() ? (head.full_name ?? "unknown") : null;
-    return checkThreads(payload.repository, run.pull_requests, run.head_branch, fork, {
+    return checkThreads(payload.repository, run.pull_requests, run.head_branch, head ? (head.full_name ?? "unknown") : null, {
       kind,
-      source: { kind: "ci", name: "github-actions" },
+      source: { kind: "ci", name: "github-actions", own: false },
       externalId: run.id,
       facts: { action, name: run.name, conclusion: run.conclusion, status: run.status, sha: run.head_sha, url: run.html_url },
     });
@@ -344,9 +342,10 @@ function checkThreads(
   repository: { full_name: string; id: number | null },
   pulls: GitHubCheckPull[] | null | undefined,
   branch: string | null | undefined,
-  fork: string | null,
+  head: string | null,
   rest: Pick<DraftInput, "kind" | "source" | "externalId" | "facts">,
 ): DraftInput[] | string {
+  const fork = head !== null && head.toLowerCase() !== repository.full_name.toLowerCase() ? head : null;
   // GitHub lists pull requests of other repositories too when they hold the same commit.
   const ours = (pulls ?? []).filter((pull) => {
     const base = pull.base?.repo?.id;
@@ -359,6 +358,7 @@ function checkThreads(
       const fromFork = fork !== null || typeof head !== "number" || head !== (pull.base?.repo?.id ?? repository.id);
       return {
         ...rest,
+        source: ciSource(rest.source, !fromFork),
         place: repository.full_name,
         threadKey: `pull:${pull.number}`,
         title: { plain: `Pull request #${pull.number}`, words: null },
@@ -366,7 +366,15 @@ function checkThreads(
       };
     });
   if (!branch) return "This check belongs to no branch and no pull request of the repository.";
+  // Without a pull request only `workflow_run` says whose branch it was; `head` null means that nobody said.
   return [
-    { ...rest, ...branchThread(repository.full_name, branch, fork), facts: { ...rest.facts, branch, fork: fork === null ? null : "true" } },
+    {
+      ...rest,
+      source: ciSource(rest.source, head !== null && fork === null),
+      ...branchThread(repository.full_name, branch, fork),
+      facts: { ...rest.facts, branch, fork: fork === null ? null : "true" },
+    },
   ];
 }
+
+const ciSource = (source: Source, own: boolean): Source => (source.kind === "ci" ? { ...source, own } : source);

@@ -35,7 +35,13 @@ export async function principalOf(draft: Draft, lookup: Lookup): Promise<Princip
   const { source } = draft;
   switch (source.kind) {
     case "ci":
-      return { role: "bot", id: source.name.slice(0, 200) || "ci", name: source.name.slice(0, 200) };
+      // [A6] CI of our own branches is the team's, status only; that of forks is anybody's.
+      return {
+        role: "bot",
+        id: source.name.slice(0, 200) || "ci",
+        name: source.name.slice(0, 200),
+        ...(source.own ? { onBehalfOf: "member" as const } : {}),
+      };
     case "ourselves":
       return { role: "agent", id: source.login.toLowerCase(), name: source.login };
     case "people": {
