@@ -199,6 +199,14 @@ describe("passing through", () => {
     });
   });
 
+  test("[A7] an answer that was made from public text taints the flip like that text", async () => {
+    watchWorkers();
+    const where = issue();
+    await threadOf(where.threadId).append({ trigger: triggerIn(where, "d1"), verdict: verdict("record") });
+    await threadOf(where.threadId).post(intent(where.threadId, { tainted: true }));
+    expect(await subscribe(where.threadId, makeId("tsk", uniqueName()), triggerIn(where, "d1").id)).toMatchObject({ tainted: true });
+  });
+
   test("a subscribed thread tells the router once that it moved, for many rows", async () => {
     watchWorkers();
     vi.spyOn(Router.prototype, "moved").mockImplementation(async ({ threadId, headSeq }) => {
