@@ -54,7 +54,7 @@ describe("submit", () => {
     }
   });
 
-  test("a command for a machine that is unknown, revoked, or given a command too large for a frame is refused", () => {
+  test("[E5] a command for a machine that is unknown, revoked, or given a command too large for a frame is refused", () => {
     const unknown = new Book();
     unknown.apply({ kind: "submit", command: commandOf(1) });
     expect(unknown.outcome("cmd_a-1")).toBe("refused");
@@ -76,7 +76,7 @@ describe("submit", () => {
     expect(book.state("cmd_a-99")).toBe("queued");
   });
 
-  test("a repeated submit of a settled command hands its result over again", () => {
+  test("[E1] a repeated submit of a settled command hands its result over again", () => {
     const book = new Book();
     book.apply({ kind: "submit", command: commandOf(1) });
     const again = book.apply({ kind: "submit", command: commandOf(1) });
@@ -86,7 +86,7 @@ describe("submit", () => {
 });
 
 describe("hello", () => {
-  test("[R16] what expired while the machine was away never starts", () => {
+  test("[E2] [R16] what expired while the machine was away never starts", () => {
     const book = new Book().enrol();
     book.apply({ kind: "submit", command: commandOf(1, { notAfterMs: now + 10 }) });
     book.nowMs = now + 10;
@@ -94,7 +94,7 @@ describe("hello", () => {
     expect(book.outcome("cmd_a-1")).toBe("expired");
   });
 
-  test("a command that was sent and never arrived is sent again; one that runs is not", () => {
+  test("[E7] a command that was sent and never arrived is sent again; one that runs is not", () => {
     const book = new Book().enrol();
     book.hello();
     book.apply({ kind: "submit", command: commandOf(1) });
@@ -107,7 +107,7 @@ describe("hello", () => {
     expect(frames.slice(1)).toEqual([{ t: "run", command: commandOf(1) }]);
   });
 
-  test("[R12] a command that the machine had accepted and no longer knows is never rerun: its outcome is unknown", () => {
+  test("[E4] [R12] a command that the machine had accepted and no longer knows is never rerun: its outcome is unknown", () => {
     const book = new Book().enrol();
     book.hello();
     book.apply({ kind: "submit", command: commandOf(1) });
@@ -117,7 +117,7 @@ describe("hello", () => {
     expect(book.outcome("cmd_a-1")).toBe("outcome_unknown");
   });
 
-  test("stops are the first frames after the welcome, then what waited, in order", () => {
+  test("[E6] stops are the first frames after the welcome, then what waited, in order", () => {
     const book = new Book().enrol();
     book.hello();
     for (const n of [1, 2]) book.apply({ kind: "submit", command: commandOf(n, { taskId: `tsk_${n}` }) });
@@ -172,7 +172,7 @@ describe("output and result", () => {
   };
   const output = (offset: number, bytes: number): EndpointInput => ({ kind: "output", commandId: "cmd_a-1", offset, bytes });
 
-  test("[R13] an overlap is trimmed, a repeat is only acknowledged, a gap closes the connection", () => {
+  test("[E8] [R13] an overlap is trimmed, a repeat is only acknowledged, a gap closes the connection", () => {
     const book = running();
     expect(book.apply(output(0, 10)).store).toEqual({ commandId: "cmd_a-1", offset: 0, skip: 0 });
     expect(book.apply(output(4, 10)).store).toEqual({ commandId: "cmd_a-1", offset: 10, skip: 6 });
@@ -184,7 +184,7 @@ describe("output and result", () => {
     expect(gap.store).toBeUndefined();
   });
 
-  test("[R13] a result waits until its output is whole, then settles once and is acknowledged each time", () => {
+  test("[E9] [R13] a result waits until its output is whole, then settles once and is acknowledged each time", () => {
     const book = running();
     expect(book.apply({ kind: "result", result: resultOf("cmd_a-1", 10) }).frames).toEqual([]);
     expect(book.state("cmd_a-1")).not.toBe("settled");
@@ -237,7 +237,7 @@ describe("stop and cancel", () => {
     expect(book.outcome("cmd_a-2")).toBe("stopped");
   });
 
-  test("[R17] a cancel is answered only when nothing below its epoch is open, and leaves a tombstone", () => {
+  test("[E3] [R17] a cancel is answered only when nothing below its epoch is open, and leaves a tombstone", () => {
     const book = new Book().enrol();
     book.hello();
     book.apply({ kind: "submit", command: commandOf(1) });

@@ -34,7 +34,7 @@ describe("the outbound ledger", () => {
     expect(confirm(there, "77")).toMatchObject({ state: "confirmed", dueMs: null });
   });
 
-  test("[R10] a refusal for good fails it visibly; a passing one waits at least as long as the provider asked", () => {
+  test("[O2] [R10] a refusal for good fails it visibly; a passing one waits at least as long as the provider asked", () => {
     const begun = beginSend(newEntry("out_a", 0));
     expect(afterSend(begun, fails("never"), 10)).toMatchObject({ state: "failed", dueMs: null, detail: "the provider said no" });
     const later = afterSend(begun, fails("later", 90_000), 10);
@@ -43,7 +43,7 @@ describe("the outbound ledger", () => {
     expect(nextOutboundStep(later, 90_010, ageMs)).toEqual({ do: "send" });
   });
 
-  test("[R9] an ambiguous send is looked up before anything is sent again", () => {
+  test("[O1] [R9] an ambiguous send is looked up before anything is sent again", () => {
     const unknown = afterSend(beginSend(newEntry("out_a", 0)), fails("unknown"), 10);
     expect(unknown.state).toBe("unknown");
     expect(nextOutboundStep(unknown, unknown.dueMs ?? 0, ageMs)).toEqual({ do: "find" });
@@ -58,7 +58,7 @@ describe("the outbound ledger", () => {
     expect(afterFind(begun, absent, 15 * 60 * minuteMs, ageMs)).toMatchObject({ state: "expired", dueMs: null });
   });
 
-  test("[R9] what cannot be looked up stays unknown, is looked up again, and in the end stays visibly unknown", () => {
+  test("[O3] [R9] what cannot be looked up stays unknown, is looked up again, and in the end stays visibly unknown", () => {
     const unknown = afterSend(beginSend(newEntry("out_a", 0)), fails("unknown"), 10);
     const again = afterFind(unknown, fails("later"), 5_000, ageMs);
     expect(again.state).toBe("unknown");
@@ -66,7 +66,7 @@ describe("the outbound ledger", () => {
     expect(afterFind(again, fails("later"), ageMs + 1, ageMs)).toMatchObject({ state: "unknown", dueMs: null });
   });
 
-  test("[H7] after a restart only the young message is sent: the old ones expire, the sent ones stay sent", () => {
+  test("[O1] [H7] after a restart only the young message is sent: the old ones expire, the sent ones stay sent", () => {
     const nowMs = 15 * 60 * minuteMs;
     const hundred = Array.from({ length: 100 }, (_, i) => afterSend(beginSend(newEntry(`out_s${i}`, 0)), sent, 10));
     const nine = Array.from({ length: 9 }, (_, i) => newEntry(`out_o${i}`, 0));

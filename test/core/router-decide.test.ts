@@ -121,7 +121,7 @@ describe("settling", () => {
 });
 
 describe("dispatch", () => {
-  test("[RD6] under a root a topic opens, and the answer goes there", () => {
+  test("[RD6][T1] under a root a topic opens, and the answer goes there", () => {
     const outcome = decide([root], [work(root, { acknowledge: "On it.", deadlineMinutes: 5 })]);
     const decision = outcome.decisions[0];
     expect(kinds(decision?.effects)).toEqual(["attach_topic", "open_topic", "start", "post"]);

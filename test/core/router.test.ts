@@ -66,7 +66,7 @@ describe("arrivals", () => {
     expect(result.map((each) => each.what)).toEqual(["passed", "queue"]);
   });
 
-  test("[R8] what an ended task gives back is decided, or recorded where the gate asked nobody", () => {
+  test("[R8][RC2] what an ended task gives back is decided, or recorded where the gate asked nobody", () => {
     const rows = [rowOf("x", 1), rowOf("y", 2, "record")];
     expect(arrivals({ ...delivery, rows, releasedBy: "tsk_a" }, 3).map((each) => each.what)).toEqual(["queue", "record"]);
   });

@@ -55,12 +55,12 @@ describe("what a thread does with a trigger", () => {
   const plan = (more: Partial<Parameters<typeof planAppend>[0]>) =>
     planAppend({ trigger: trigger("d1"), verdict: verdict("request"), subscriptions: [], knownSeq: null, echoState: null, ...more });
 
-  test("without a subscriber it is decided, and `ignore` leaves no row", () => {
+  test("[T2] without a subscriber it is decided, and `ignore` leaves no row", () => {
     expect(plan({})).toMatchObject({ do: "accept", event: { mode: "decide", subscribers: [] } });
     expect(plan({ verdict: verdict("ignore") })).toEqual({ do: "ignore", rule: "rule.ignore" });
   });
 
-  test("with a subscriber everything is accepted, and the router only observes", () => {
+  test("[T2] with a subscriber everything is accepted, and the router only observes", () => {
     expect(plan({ verdict: verdict("ignore"), subscriptions: [subscription()] })).toMatchObject({
       do: "accept",
       event: { mode: "observe", subscribers: ["tsk_a"] },
@@ -72,14 +72,14 @@ describe("what a thread does with a trigger", () => {
     expect(plan({ knownSeq: 7, verdict: verdict("ignore") })).toEqual({ do: "duplicate", seq: 7 });
   });
 
-  test("our own message confirms its row; quoted by a person in another thread it is a trigger like any other", () => {
+  test("[T2] our own message confirms its row; quoted by a person in another thread it is a trigger like any other", () => {
     const echo = trigger("d2", { facts: { echoOf: "out_x" } });
     expect(plan({ trigger: echo, echoState: "sent" })).toEqual({ do: "confirm", outboundId: "out_x", news: true });
     expect(plan({ trigger: echo, echoState: "confirmed" })).toEqual({ do: "confirm", outboundId: "out_x", news: false });
     expect(plan({ trigger: echo, echoState: null }).do).toBe("accept");
   });
 
-  test("`record` is kept and asked of nobody; observed rows are not the router's", () => {
+  test("[T3] `record` is kept and asked of nobody; observed rows are not the router's", () => {
     const event = (outcome: Outcome, mode: "decide" | "observe"): ThreadEvent => ({
       kind: "thread.accepted",
       trigger: trigger("d1"),
@@ -107,7 +107,7 @@ describe("where a flip cuts", () => {
       ...more,
     });
 
-  test("a small issue is handed over whole, a long one from the settled trigger", () => {
+  test("[T4] a small issue is handed over whole, a long one from the settled trigger", () => {
     expect(flip()).toMatchObject({ flip: { fromSeq: 1, cutSeq: 9, cursor: 0 } });
     expect(flip({ historyBytes: 40_000 })).toMatchObject({ flip: { fromSeq: 5, cutSeq: 9, cursor: 4 } });
     expect(flip({ threadKey: "branch:main" })).toMatchObject({ flip: { fromSeq: 5 } });
@@ -291,7 +291,7 @@ describe("topics and pages", () => {
     trigger: trigger("prs_member:message-1", { source: "web", kind: "message", ...more }),
   });
 
-  test("a page shows its person's own messages with the page's id of them, and nobody else's", () => {
+  test("[T6] a page shows its person's own messages with the page's id of them, and nobody else's", () => {
     expect(toWidgetRow(row({}), "prs_member")).toMatchObject({
       kind: "message",
       from: { you: true, role: "member" },

@@ -113,7 +113,7 @@ test.each(["subscribe", "start", "post"])(
   },
 );
 
-test("an answer that comes after another loop took over is void", async () => {
+test("[R18] an answer that comes after another loop took over is void", async () => {
   const lab = await newLab();
   await script(lab.token, [
     { calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Too late." } }], delayMs: 600 },

@@ -132,7 +132,7 @@ test("[RT1] no text of the public lane stands in any request of the team's lane"
   expect((await bodies(open)).filter((body) => body.includes(inner))).toEqual([]);
 });
 
-test("an item that stays undecided three times goes to a human, with the reason of each turn in the next", async () => {
+test("[RM3] an item that stays undecided three times goes to a human, with the reason of each turn in the next", async () => {
   const lab = await newLab();
   await script(lab.token, [
     { calls: [{ tool: "run_command", input: { script: "ls" } }] },

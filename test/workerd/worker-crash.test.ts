@@ -59,7 +59,7 @@ test("[R18] a crash in mid-call repeats the call with the same bytes, and says s
   ]);
 });
 
-test("[R18] the answer of a call that was lost changes nothing when it comes after all", async () => {
+test("[R18][W12] the answer of a call that was lost changes nothing when it comes after all", async () => {
   const before = newTask();
   await script(before, [
     { ...done("the lost answer"), delayMs: 1200 },
