@@ -7,14 +7,15 @@ import { enrol } from "./identity.ts";
 import { readFaultPlan } from "./kill-point.ts";
 import { requireLock } from "./lock.ts";
 import { makeLog } from "./log.ts";
-import { grantFolder } from "./policy.ts";
+import { grantFolder, withdrawFolder } from "./policy.ts";
 import { doctorReport, logReport, statusReport } from "./report.ts";
 import { runDaemon } from "./run.ts";
 
 const usage = `Switchyard's daemon: this machine runs commands for your team's Switchyard, in the folders that you grant.
 
   npm run daemon -- enroll URL CODE [--name NAME]   connect this machine; the console makes the code
-  npm run daemon -- grant DIR [--name NAME]         let commands work in a folder
+  npm run daemon -- grant DIR [--name NAME]         let commands work in a folder (--only: and in no other)
+  npm run daemon -- withdraw NAME                   no longer
   npm run daemon -- run [--unsandboxed] [--url URL] run until Ctrl-C
   npm run daemon -- status                          is it connected, and what is granted
   npm run daemon -- log [--limit N]                 what ran here
@@ -35,6 +36,7 @@ function readArguments() {
         name: { type: "string" },
         url: { type: "string" },
         limit: { type: "string", default: "20" },
+        only: { type: "boolean", default: false },
         unsandboxed: { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
@@ -86,8 +88,15 @@ async function main(): Promise<number> {
     case "grant": {
       const [dir] = rest;
       if (!dir) throw new Fault("bad_input", "Give the folder: npm run daemon -- grant DIR");
-      const { grant, isNew } = grantFolder(home, dir, values.name ?? null);
+      const { grant, isNew } = grantFolder(home, dir, values.name ?? null, values.only);
       show({ ...grant, isNew }, [`${isNew ? "granted" : "already granted"}: "${grant.name}" = ${grant.path}`]);
+      return 0;
+    }
+    case "withdraw": {
+      const [name] = rest;
+      if (!name) throw new Fault("bad_input", "Give the folder's name: npm run daemon -- withdraw NAME");
+      withdrawFolder(home, name);
+      show({ withdrawn: name }, [`withdrawn: "${name}"`]);
       return 0;
     }
     case "run":

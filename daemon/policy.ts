@@ -24,8 +24,8 @@ export function readPolicy(home: Home): Policy {
   }
 }
 
-/** Grants a folder. Not one that holds the daemon's own home or the user's: keys would lie in it. */
-export function grantFolder(home: Home, dir: string, name: string | null): { grant: Grant; isNew: boolean } {
+/** Grants a folder, beside the others or (`only`) instead of them. Not one that holds the daemon's own home or the user's: keys would lie in it. */
+export function grantFolder(home: Home, dir: string, name: string | null, only: boolean): { grant: Grant; isNew: boolean } {
   let path: string;
   try {
     path = realpathSync(resolve(dir));
@@ -41,13 +41,26 @@ export function grantFolder(home: Home, dir: string, name: string | null): { gra
   const grant = { name: name ?? basename(path), path };
   if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u.test(grant.name))
     throw new Fault("bad_input", "A folder's name is 1 to 100 letters, digits, spaces, dots or dashes; give one with --name.");
-  const policy = readPolicy(home);
-  const known = policy.workspaces.find((each) => each.name === grant.name);
-  if (known?.path === grant.path) return { grant, isNew: false };
-  if (known) throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
-  writeWhole(home.policy, `${JSON.stringify({ v: 1, workspaces: [...policy.workspaces, grant] }, null, 2)}\n`);
-  return { grant, isNew: true };
+  const { workspaces } = readPolicy(home);
+  const known = workspaces.find((each) => each.name === grant.name);
+  const isNew = known?.path !== grant.path;
+  if (known && isNew && !only) throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
+  if (only) writeGrants(home, [grant]);
+  else if (isNew) writeGrants(home, [...workspaces, grant]);
+  return { grant, isNew };
 }
+
+/** Withdraws a grant: commands that come for the folder are refused from then on, those under way go on. */
+export function withdrawFolder(home: Home, name: string): void {
+  const { workspaces } = readPolicy(home);
+  const left = workspaces.filter((each) => each.name !== name);
+  if (left.length === workspaces.length)
+    throw new Fault("not_found", `No granted folder is called "${name}"; npm run daemon -- status lists them.`);
+  writeGrants(home, left);
+}
+
+const writeGrants = (home: Home, workspaces: Grant[]): void =>
+  writeWhole(home.policy, `${JSON.stringify({ v: 1, workspaces }, null, 2)}\n`);
 
 export type Judgement = { ok: true; root: string } | { ok: false; outcome: "refused" | "expired" | "void"; reason: string };
 

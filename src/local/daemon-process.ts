@@ -56,7 +56,7 @@ export async function startDaemon(console_: ConsoleClient, options: DaemonOption
   if (!existsSync(path.join(options.home, "identity.json"))) {
     await daemonCommand(options.home, ["enroll", options.origin, await console_.enrolmentCode()]);
   }
-  await daemonCommand(options.home, ["grant", options.workspace, "--name", options.workspaceName]);
+  await daemonCommand(options.home, ["grant", options.workspace, "--name", options.workspaceName, "--only"]);
   const args = [mainPath, "run", "--home", options.home, "--url", options.origin, ...(options.unsandboxed ? ["--unsandboxed"] : [])];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } });
   await new Promise<void>((resolve, reject) => {

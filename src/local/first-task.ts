@@ -51,7 +51,7 @@ export function hopsOf(timeline: readonly TimelineEntry[], sentMs: number): Hop[
       "machine",
       entry,
       nested(entry.event, "commandId"),
-      `${nested(entry.event, "what")} · ${nested(entry.event, "result", "outcome")}${exit === null ? "" : ` ${exit}`}`,
+      `${nested(entry.event, "what")} · ${exit === null ? nested(entry.event, "result", "outcome") : `exit ${exit}`}`,
     );
   }
   return hops;

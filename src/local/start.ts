@@ -38,6 +38,14 @@ function checkNode(): void {
   );
 }
 
+/** A folder's name in the letters that the daemon takes for one. */
+const workspaceName = (folder: string): string =>
+  path
+    .basename(folder)
+    .replace(/[^\p{L}\p{N} ._-]/gu, "-")
+    .replace(/^[^\p{L}\p{N}]+/u, "")
+    .slice(0, 100) || "workspace";
+
 /** The folder that the daemon works in, and whether commands may run there without a sandbox. */
 async function prepareWorkspace(settings: Settings, home: string, say: (line: string) => void) {
   const sandboxed = (await daemonFindings(home)).some(({ check, ok }) => check === "sandbox" && ok);
@@ -48,7 +56,7 @@ async function prepareWorkspace(settings: Settings, home: string, say: (line: st
     if (!sandboxed) say("Sandbox    bubblewrap is not installed: commands run unsandboxed in that scratch folder (--unsandboxed).");
     return { workspace: scratch, name: settings.sample, unsandboxed: !sandboxed };
   }
-  const name = path.basename(settings.workspace) || "workspace";
+  const name = workspaceName(settings.workspace);
   if (sandboxed || settings.unsandboxed) {
     say(`Workspace  ${settings.workspace}${sandboxed ? "" : ", unsandboxed as you asked"}`);
     return { workspace: settings.workspace, name, unsandboxed: settings.unsandboxed };
@@ -101,6 +109,7 @@ async function main(): Promise<void> {
   }, minuteMs);
   cleanups.push(() => clearInterval(cron));
 
+  let playing = true;
   const operatorToken = settings.bindings.OPERATOR_TOKEN ?? "";
   const console_ = new ConsoleClient(origin, operatorToken);
   const home = path.join(settings.statePath, "daemon");
@@ -111,7 +120,10 @@ async function main(): Promise<void> {
     workspace,
     workspaceName: name,
     unsandboxed,
-    onLine: (line) => say(`daemon     ${line}`),
+    // While the first task plays, its hops say what ran.
+    onLine: (line) => {
+      if (!playing || !line.startsWith("ran ")) say(`daemon     ${line}`);
+    },
   });
   cleanups.push(() => {
     daemon.kill("SIGTERM");
@@ -129,6 +141,7 @@ async function main(): Promise<void> {
     settings.json ? console.log(JSON.stringify(hop)) : say(hopLine(hop)),
   );
   widget.close();
+  playing = false;
   say(`\n${answer}\n`);
   if (settings.once) {
     await stopAll();

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { type Home, openHome } from "../../daemon/home.ts";
 import { cloudAddress } from "../../daemon/identity.ts";
 import { takeLock, takeLockByFile } from "../../daemon/lock.ts";
-import { grantFolder, judge, readPolicy } from "../../daemon/policy.ts";
+import { grantFolder, judge, readPolicy, withdrawFolder } from "../../daemon/policy.ts";
 import { cleanEnv, ownPath } from "../../daemon/sandbox.ts";
 import { daemonVersion } from "../../daemon/version.ts";
 import { isInside } from "../../daemon/workspace-path.ts";
@@ -24,21 +24,32 @@ test("a grant keeps the real path under a name, and a name never changes its fol
   mkdirSync(join(dir, "work"));
   mkdirSync(join(dir, "other"));
   symlinkSync(join(dir, "work"), join(dir, "alias"));
-  expect(grantFolder(home, join(dir, "alias"), "work")).toEqual({ grant: { name: "work", path: join(dir, "work") }, isNew: true });
-  expect(grantFolder(home, join(dir, "work"), null).isNew).toBe(false);
-  expect(() => grantFolder(home, join(dir, "other"), "work")).toThrow(/give another with --name/);
+  expect(grantFolder(home, join(dir, "alias"), "work", false)).toEqual({ grant: { name: "work", path: join(dir, "work") }, isNew: true });
+  expect(grantFolder(home, join(dir, "work"), null, false).isNew).toBe(false);
+  expect(() => grantFolder(home, join(dir, "other"), "work", false)).toThrow(/give another with --name/);
   expect(readPolicy(home).workspaces).toEqual([{ name: "work", path: join(dir, "work") }]);
+});
+
+test("a grant may replace all others, and can be withdrawn", () => {
+  mkdirSync(join(dir, "work"));
+  mkdirSync(join(dir, "other"));
+  grantFolder(home, join(dir, "work"), "work", false);
+  expect(grantFolder(home, join(dir, "other"), "work", true).isNew).toBe(true);
+  expect(readPolicy(home).workspaces).toEqual([{ name: "work", path: join(dir, "other") }]);
+  withdrawFolder(home, "work");
+  expect(readPolicy(home).workspaces).toEqual([]);
+  expect(() => withdrawFolder(home, "work")).toThrow(/No granted folder is called "work"/);
 });
 
 test("a folder with keys in or above it, a file, and a bad name are not granted", () => {
   writeFileSync(join(dir, "file"), "");
   mkdirSync(join(home.dir, "inner"));
   for (const path of ["/", homedir(), dirname(homedir()), dir, home.dir, join(home.dir, "inner")])
-    expect(() => grantFolder(home, path, "x"), path).toThrow(/grant a project folder/);
-  expect(() => grantFolder(home, join(dir, "file"), null)).toThrow(/not a folder/);
-  expect(() => grantFolder(home, join(dir, "none"), null)).toThrow(/There is no folder/);
+    expect(() => grantFolder(home, path, "x", false), path).toThrow(/grant a project folder/);
+  expect(() => grantFolder(home, join(dir, "file"), null, false)).toThrow(/not a folder/);
+  expect(() => grantFolder(home, join(dir, "none"), null, false)).toThrow(/There is no folder/);
   mkdirSync(join(dir, "work"));
-  expect(() => grantFolder(home, join(dir, "work"), "../x")).toThrow(/name is 1 to 100/);
+  expect(() => grantFolder(home, join(dir, "work"), "../x", false)).toThrow(/name is 1 to 100/);
 });
 
 test("inside means the folder or below it, not a longer name", () => {

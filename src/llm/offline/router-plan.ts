@@ -210,6 +210,7 @@ function status(trigger: Trigger, view: View): string {
       lines.push(`- ${task.title}: ${task.status}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line, 60)})` : ""}`);
     }
     if (view.open.length > shown) lines.push(`- and ${view.open.length - shown} more`);
+    lines.push("");
   }
   const recent = view.recent.slice(0, view.open.length > 2 ? 1 : 3);
   if (recent.length > 0) lines.push(`Last: ${recent.map((task) => `${task.title} (${task.status})`).join("; ")}.`);
