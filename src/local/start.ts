@@ -1,4 +1,6 @@
 // `npm start`: the whole system on this machine. Worker in workerd, this machine's daemon, one task played through, then it serves.
+import { createHash } from "node:crypto";
+import { homedir } from "node:os";
 import path from "node:path";
 import { buildAssets } from "./build.ts";
 import { ConsoleClient } from "./console-client.ts";
@@ -36,6 +38,14 @@ function checkNode(): void {
   throw new StartError(
     `This needs Node 22.18 or newer and runs on ${process.versions.node}. Run "npm ci", which brings one along, and then "npm start".`,
   );
+}
+
+/** The daemon's own folder: beside the state, unless that lies in the workspace, where commands could read the machine's key. */
+function daemonHome(settings: Settings): string {
+  const beside = path.join(settings.statePath, "daemon");
+  const fromWorkspace = settings.workspace === null ? ".." : path.relative(settings.workspace, beside);
+  if (fromWorkspace.startsWith("..") || path.isAbsolute(fromWorkspace)) return beside;
+  return path.join(homedir(), ".switchyard", `local-${createHash("sha256").update(settings.statePath).digest("hex").slice(0, 12)}`);
 }
 
 /** A folder's name in the letters that the daemon takes for one. */
@@ -112,7 +122,7 @@ async function main(): Promise<void> {
   let playing = true;
   const operatorToken = settings.bindings.OPERATOR_TOKEN ?? "";
   const console_ = new ConsoleClient(origin, operatorToken);
-  const home = path.join(settings.statePath, "daemon");
+  const home = daemonHome(settings);
   const { workspace, name, unsandboxed } = await prepareWorkspace(settings, home, say);
   const daemon = await startDaemon(console_, {
     home,

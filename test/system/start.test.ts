@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -15,11 +15,12 @@ beforeAll(() => {
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Runs the local start as a person would and resolves with what it printed. */
-function start(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+function start(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; stdout: string; stderr: string }> {
   port += 1;
   const child = spawn(process.execPath, ["src/local/start.ts", "--port", String(port), ...args], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
   });
   let stdout = "";
   let stderr = "";
@@ -28,7 +29,7 @@ function start(args: string[]): Promise<{ code: number | null; stdout: string; s
   return new Promise((resolve) => child.once("exit", (code) => resolve({ code, stdout, stderr })));
 }
 
-const state = (name: string) => ["--state", path.join(scratch, name)];
+const state = (name: string) => ["--state", path.join(scratch, "states", name)];
 const hopsOf = (stdout: string) =>
   stdout
     .trim()
@@ -67,6 +68,18 @@ test("a workspace that nobody here has seen works: a Makefile that calls a shell
   const run = await start(["--once", "--json", "--workspace", folder, ...state("unseen")]);
   expect(run.code, run.stderr).toBe(0);
   expect(hopsOf(run.stdout).at(-1)?.text).toContain("the tea is warm-4711");
+});
+
+test("a workspace that holds the state itself works, and the daemon's key stays outside it", async () => {
+  const folder = path.join(scratch, "whole");
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, "run-tests.sh"), 'echo "not ok 1 - whole-815"\nexit 1\n');
+  const home = path.join(scratch, "home");
+  mkdirSync(home);
+  const run = await start(["--once", "--json", "--workspace", folder, "--state", path.join(folder, ".wrangler/state")], { HOME: home });
+  expect(run.code, run.stderr).toBe(0);
+  expect(hopsOf(run.stdout).at(-1)?.text).toContain("whole-815");
+  expect(readdirSync(path.join(home, ".switchyard"))).toHaveLength(1);
 });
 
 test("a folder without any tests is answered with what was read", async () => {
