@@ -1,5 +1,5 @@
 // Runs the Worker in workerd on this machine, without an account: bundle once, then one process with local D1, R2 and objects.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
@@ -54,13 +54,17 @@ class LineLog extends Log {
 export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
   const scriptPath = options.scriptPath ?? bundlePath;
   const object = (className: string) => ({ className, useSQLite: true });
+  const folder = path.dirname(scriptPath);
+  const texts = readdirSync(folder).filter((file) => file.endsWith(".sql"));
+  const module = (type: "ESModule" | "Text", file: string) => ({ type, path: file, contents: readFileSync(file, "utf8") });
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       name: "switchyard",
       host: options.host ?? "127.0.0.1",
       port: options.port,
-      modules: [{ type: "ESModule", path: scriptPath, contents: readFileSync(scriptPath, "utf8") }],
-      modulesRoot: path.dirname(scriptPath),
+      // Beside wrangler's bundle the migrations are modules of their own; in ours they are inside.
+      modules: [module("ESModule", scriptPath), ...texts.map((file) => module("Text", path.join(folder, file)))],
+      modulesRoot: folder,
       cf: false,
       compatibilityDate: "2026-10-01",
       compatibilityFlags: ["nodejs_compat"],
@@ -84,6 +88,11 @@ export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
       ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),
     }),
   );
-  await miniflare.ready;
+  try {
+    await miniflare.ready;
+  } catch (error) {
+    await miniflare.dispose();
+    throw error;
+  }
   return miniflare;
 }

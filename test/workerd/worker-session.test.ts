@@ -73,7 +73,7 @@ test("rows that come before the start are in the first request, behind the goal,
   expect(items[2]).toMatchObject({ seq: 2, text: "only the login ones" });
 });
 
-test("[R20] fifty rows in mid-call are all in the next request, once and in order", async () => {
+test("[R20][H3] fifty rows in mid-call are all in the next request, once and in order", async () => {
   const task = newTask();
   await script(task, [{ ...done("too early"), delayMs: 1500 }, done("now I know all")]);
   await begin(task);
