@@ -146,7 +146,11 @@ export class RouterSteps {
     await faultPoint(config.faultUrl, "router.model.called");
     try {
       const system = routerPrompt(config.agentName, turn.lane);
-      return await this.#model.call({ system, messages, tools: routerTools, maxOutputTokens }, { timeoutMs: limits.modelCallTimeoutMs });
+      const reply = await this.#model.call(
+        { system, messages, tools: routerTools, maxOutputTokens },
+        { timeoutMs: limits.modelCallTimeoutMs },
+      );
+      return { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) };
     } catch (error) {
       this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));
       return null;

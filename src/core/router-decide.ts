@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
+import { audienceOf, mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -108,7 +109,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
   const id = makeId("dec", view.turn, view.step, index, ...free);
   const verdict = speech
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
-    : act(view, call as Act, settled, id);
+    : act(view, progress, call as Act, settled, id);
   if (!("decision" in verdict)) return verdict;
   const { decision } = verdict;
   // Refused by authority, the trigger has had its answer: nothing more is said or done about it.
@@ -208,12 +209,31 @@ function say(
   };
 }
 
-function act(view: TurnView, call: Act, settled: readonly InboxItem[], id: string): Verdict {
+const audienceOfItem = (view: TurnView, item: InboxItem): string =>
+  item.kind === "trigger" ? audienceOf(item.trigger) : (view.tasks.get(item.report.taskId)?.audience ?? item.threadId);
+
+/** [A8] One task, or one question, is of one audience: what it is told would reach the others. */
+function refuseMixed(view: TurnView, settled: readonly InboxItem[]): { refused: string } | null {
+  const audiences = new Set(settled.map((item) => audienceOfItem(view, item)));
+  return audiences.size <= 1 ? null : { refused: "These are of different conversations: each needs a call of its own." };
+}
+
+/** [RD7] The task that this turn gave the item's thread to: its rows pass through, so a second task would do them again. A root never flips. */
+function flippedTo(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, item: InboxItem): string | null {
+  if (item.kind !== "trigger" || item.trigger.threadKey.startsWith("root:")) return null;
+  for (const [id, { act: done, target }] of progress)
+    if (done === "dispatch" && target !== null && view.items.get(id)?.threadId === item.threadId) return makeId("tsk", target.chain);
+  return null;
+}
+
+function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: Act, settled: readonly InboxItem[], id: string): Verdict {
   switch (call.tool) {
     case "record":
     case "ignore":
       return { decision: base(view, settled, id, call.tool, call.input.reason), result: { done: call.tool } };
     case "ask_human": {
+      const mixed = refuseMixed(view, settled);
+      if (mixed !== null) return mixed;
       const text = stripMarkers(call.input.question);
       const threads = settled.map((item) => ({
         ...sourceOf(view, item),
@@ -233,7 +253,12 @@ function act(view: TurnView, call: Act, settled: readonly InboxItem[], id: strin
     }
     case "dispatch": {
       const refusal = refuseAuthority(view, settled, id, "dispatch", "member", "start work");
-      return refusal ?? planDispatch(view, call.input, settled, base(view, settled, id, "dispatch", call.input.title));
+      if (refusal !== null) return refusal;
+      const flipped = settled.flatMap((item) => flippedTo(view, progress, item) ?? [])[0];
+      if (flipped !== undefined) return { refused: `This thread goes to ${flipped} already: what was said there reaches that task.` };
+      const mixed = refuseMixed(view, settled);
+      if (mixed !== null) return mixed;
+      return planDispatch(view, call.input, settled, base(view, settled, id, "dispatch", call.input.title));
     }
     case "deliver":
     case "cancel": {
@@ -246,6 +271,8 @@ function act(view: TurnView, call: Act, settled: readonly InboxItem[], id: strin
       if (!isOpen(task)) return { refused: `${task.id} has ended already (${task.status}).` };
       const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);
       if (below !== null) return below;
+      if (call.tool === "deliver" && settled.some((item) => !mayFlow(audienceOfItem(view, item), task.audience)))
+        return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
       return change(view, call, task, settled, id);
     }
   }

@@ -2,6 +2,7 @@
 import { limits } from "../protocol/limits.ts";
 import type { Authority } from "../protocol/principal.ts";
 import type { TaskStart } from "../protocol/task.ts";
+import { audienceOf } from "./audience.ts";
 import { taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
@@ -109,6 +110,7 @@ export function planDispatch(
     machine: machine?.name ?? null,
     source: trigger.source,
     place: trigger.place,
+    audience: audienceOf(trigger),
     hops,
     startedMs: view.nowMs,
     updatedMs: view.nowMs,

@@ -65,6 +65,8 @@ const taskOfReport = (report: Report): KnownTask => ({
   machine: null,
   source: "",
   place: "",
+  // Nobody's but its own: nothing flows into a task of which nothing is known.
+  audience: report.threadId,
   hops: 0,
   startedMs: report.atMs,
   updatedMs: 0,

@@ -58,6 +58,8 @@ export type KnownTask = {
   machine: string | null;
   source: string;
   place: string;
+  /** Who reads its answer: see audience.ts. */
+  audience: string;
   hops: number;
   startedMs: number;
   updatedMs: number;

@@ -59,7 +59,12 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   const change = changeOf(task, "a step ended");
   const next = change.task;
   const { step } = task.open;
-  const calls = withoutTwins(reply.calls);
+  const calls = withoutTwins(reply.calls.slice(0, limits.maxCallsPerReply));
+  if (reply.calls.length > limits.maxCallsPerReply)
+    next.notices = [
+      ...next.notices,
+      `Only the first ${limits.maxCallsPerReply} calls of your answer were taken; call the others again if you need them.`,
+    ];
   next.open = { kind: "none" };
   change.events.push({ kind: "task.model", step, phase: "settle", model: facts.model, consumed: [], ms: facts.ms, usage: reply.usage });
   change.messages.push({ role: "assistant", text: reply.text, calls });
@@ -142,6 +147,7 @@ class Deciding {
   readonly #step: number;
   readonly #facts: ReplyFacts;
   readonly #starts: boolean;
+  #asked = false;
   #openCount: number;
 
   constructor(change: Change, step: number, facts: ReplyFacts, calls: ModelReply["calls"]) {
@@ -283,6 +289,10 @@ class Deciding {
         return this.#done(call, { reported: id }, false);
       case "question":
       case "blocked":
+        // [W13] People are asked one thing at a time.
+        if (this.#asked)
+          return this.#refused(call.callId, call.tool, { refused: "This answer asked already; wait for what is said to it." });
+        this.#asked = true;
         task.mode = { mode: "asking" };
         task.line = oneLine(text);
         addReport(this.#change, { id, kind, text, status: "waiting", nowMs });

@@ -35,6 +35,8 @@ export const limits = {
   maxDeliveryRows: 50,
   /** A router decision that stays undecided this often goes to a human. */
   maxDecisionAttempts: 3,
+  /** Tool calls that are taken of one answer of a model; the rest is dropped and the model is told. */
+  maxCallsPerReply: 32,
   /** Steps (model calls) of one router turn, reads included. */
   maxRouterStepsPerTurn: 4,
   /** Model calls of a routine task. */

@@ -139,21 +139,12 @@ describe("dispatch", () => {
 
   test("[RD6] another thread flips to the worker, further threads too, and further words of a root are handed over", () => {
     const second = queuedTrigger({ name: "second", by: member, thread: "13" });
-    const outcome = decide([issue, second, root], [["dispatch", { settles: [issue.id, second.id, root.id], title: "t", goal: "g" }]]);
-    expect(kinds(outcome.decisions[0]?.effects)).toEqual(["subscribe", "subscribe", "start", "tell"]);
+    const outcome = decide([issue, second], [["dispatch", { settles: [issue.id, second.id], title: "t", goal: "g" }]]);
+    expect(kinds(outcome.decisions[0]?.effects)).toEqual(["subscribe", "subscribe", "start"]);
     expect(outcome.decisions[0]?.newTask?.threads).toEqual([issue.threadId, second.threadId]);
-  });
-
-  test("[RD4] words for another person's root stay there, also when one task was made of both requests", () => {
-    const theirs = queuedTrigger({ name: "theirs", by: owner });
-    const outcome = decide(
-      [root, theirs],
-      [
-        ["dispatch", { settles: [root.id, theirs.id], title: "t", goal: "g" }],
-        ["reply", { settles: [theirs.id], text: "Already under way." }],
-      ],
-    );
-    expect(posts(outcome.decisions[1]?.effects)[0]?.threadId).toBe(theirs.threadId);
+    const more = queuedTrigger({ name: "more", by: member }, 2);
+    const both = decide([root, more], [["dispatch", { settles: [root.id, more.id], title: "t", goal: "g" }]]);
+    expect(kinds(both.decisions[0]?.effects)).toEqual(["attach_topic", "open_topic", "start", "tell"]);
   });
 
   test("the same decision makes the same task", () => {

@@ -1,4 +1,5 @@
 // Triggers, reports and tasks for the router's tests.
+import { webAudience } from "../../src/core/audience.ts";
 import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import {
   type KnownMachine,
@@ -80,6 +81,7 @@ export function taskOf(name: string, parts: Partial<KnownTask> = {}): KnownTask 
     machine: null,
     source: "web",
     place: "widget",
+    audience: parts.source === "github" ? "github acme/app" : webAudience(member.id),
     hops: 0,
     startedMs: 1,
     updatedMs: 1,

@@ -1,0 +1,15 @@
+// Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
+import type { Trigger } from "../protocol/trigger.ts";
+
+/** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
+export const webAudience = (personId: string): string => `web ${personId}`;
+
+/** [A8] The audience of a trigger's thread. */
+export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal">): string =>
+  trigger.source === "web" ? webAudience(trigger.principal.id) : `${trigger.source} ${trigger.place}`;
+
+/**
+ * [A8] Whether words of one audience may be handed to another: to itself, and from a shared place into a conversation of
+ * one person of the team. What one person wrote in their own conversation goes nowhere else.
+ */
+export const mayFlow = (from: string, to: string): boolean => from === to || (to.startsWith("web ") && !from.startsWith("web "));
