@@ -150,7 +150,11 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
 async function answerRead(env: Env, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
   switch (read.read) {
     case "recall": {
-      const { text, tainting } = await recallObject(env, { id: read.id, page: read.page });
+      const { text, tainting } = await recallObject(env, {
+        id: read.id,
+        page: read.page,
+        ...(read.audience === null ? {} : { audience: read.audience }),
+      });
       return { output: text, tainting };
     }
     case "output":

@@ -4,6 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { taskAudience } from "./audience.ts";
 import { laneOf, refuseCommand } from "./authority.ts";
 import { childId, ownerOf } from "./ids.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
@@ -274,7 +275,8 @@ class Deciding {
         refused: "This task is not of the team alone, so it can read only what belongs to it: its own thread, commands and reports.",
       });
     this.#ledger(call.callId, call.tool, "intent", id);
-    return { read: { read: "recall", id, page: page ?? 1 } };
+    const audience = isOwn(this.#change.task, id, this.#facts) ? null : taskAudience(this.#change.task.start);
+    return { read: { read: "recall", id, page: page ?? 1, audience } };
   }
 
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
@@ -356,8 +358,10 @@ function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: st
 }
 
 /** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
-function mayRecall(task: TaskState, id: string, facts: ReplyFacts): boolean {
-  if (laneOf(task.start.authority) === "team" && !task.tainted) return true;
+const mayRecall = (task: TaskState, id: string, facts: ReplyFacts): boolean =>
+  (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, facts);
+
+function isOwn(task: TaskState, id: string, facts: ReplyFacts): boolean {
   const { taskId } = task.start;
   const thread = ownerOf(id, "thr");
   return (

@@ -84,7 +84,8 @@ export type WorkerCommand = {
 export type StepCall = { step: number; callId: string; tool: string; output: string | null; tainting: boolean };
 
 export type WorkerRead =
-  | { read: "recall"; id: string; page: number }
+  /** `audience`: who reads what the task says; null for its own objects. */
+  | { read: "recall"; id: string; page: number; audience: string | null }
   | { read: "output"; endpointId: EndpointId; commandId: CommandId; offset: number; limit: number };
 
 /** What must happen elsewhere. Every one may be repeated. A card effect carries no card: the latest one is sent. */

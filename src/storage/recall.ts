@@ -1,4 +1,5 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
+import { audienceOf, mayFlow, taskAudience } from "../core/audience.ts";
 import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
@@ -10,7 +11,8 @@ import type { ThreadRow } from "../protocol/thread.ts";
 import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
 
-export type Recalled = { text: string; tainting: boolean };
+/** `audience`: who may read it (see core/audience.ts); absent where the id alone is the permission: outputs and artifacts. */
+export type Recalled = { text: string; tainting: boolean; audience?: string };
 type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "STORE">;
 
 /** Sequence numbers that one page of a thread covers; page 1 is the newest. */
@@ -19,12 +21,20 @@ const rowsPerPage = 20;
 const pageChars = limits.inlineResultChars - 1_500;
 const rowChars = Math.floor(pageChars / rowsPerPage);
 
-/** Reads the object that owns the row, touches no third one, and never throws: what cannot be read is said in a sentence. */
-export async function recallObject(objects: Places, input: { id: string; page: number }): Promise<Recalled> {
+/**
+ * Reads the object that owns the row, touches no third one, and never throws: what cannot be read is said in a sentence.
+ * With `audience`, only what may be said to it is read.
+ */
+export async function recallObject(objects: Places, input: { id: string; page: number; audience?: string }): Promise<Recalled> {
   const page = Math.max(1, Math.floor(input.page));
   try {
     const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs, "Its owner");
-    return found ?? unknown(input.id);
+    if (found === null) return unknown(input.id);
+    if (input.audience === undefined || found.audience === undefined || mayFlow(found.audience, input.audience)) return found;
+    return {
+      text: `${input.id} belongs to another conversation, and what you say is read elsewhere: it is not shown here.`,
+      tainting: false,
+    };
   } catch (error) {
     if (asFault(error)?.kind === "not_found") return unknown(input.id);
     return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
@@ -67,6 +77,10 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
   const { rows } = await thread.read({ afterSeq: oldest, limit: rowsPerPage });
   const shown = rows.filter((row) => row.seq <= newest);
   const tainting = shown.some(rowTaints);
+  const asked = rows.find((row) => row.kind === "trigger");
+  // A conversation without a message in it is known by its key alone; nobody else's audience equals that.
+  const audience =
+    asked?.kind === "trigger" ? audienceOf(asked.trigger) : `${info.source} ${info.source === "web" ? info.threadKey : info.place}`;
   // The title is the words of whoever opened the thread, who may not be on this page.
   const title = tainting ? { title: info.title } : {};
   const head = {
@@ -80,7 +94,7 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
     tasks: info.subscribers,
     order: "oldest first; page 1 is the newest",
   };
-  return { text: lines(head, ...shown.map((row) => rowLine(row, rowChars))), tainting };
+  return { text: lines(head, ...shown.map((row) => rowLine(row, rowChars))), tainting, audience };
 }
 
 function rowLine(row: ThreadRow, chars: number): object {
@@ -130,7 +144,7 @@ async function readTrigger(objects: Places, id: string, page: number): Promise<R
     page,
     pages: pagesOf(trigger.text),
   };
-  return { text: lines(head, markData(text)), tainting: taints(trigger.principal) };
+  return { text: lines(head, markData(text)), tainting: taints(trigger.principal), audience: audienceOf(trigger) };
 }
 
 async function readTask(objects: Places, id: string): Promise<Recalled | null> {
@@ -160,6 +174,7 @@ async function readTask(objects: Places, id: string): Promise<Recalled | null> {
   return {
     text: lines(head, asked, ...reports.slice(-10).map((report) => reportLine(report, Math.floor(pageChars / 20)))),
     tainting: task.tainted,
+    audience: taskAudience(start),
   };
 }
 
@@ -176,11 +191,11 @@ async function readReport(objects: Places, id: string, page: number): Promise<Re
   if (taskId === null) return null;
   const task = await objects.WORKER_SESSION.getByName(taskId).describe();
   const report = task?.reports.find((one) => one.id === id);
-  if (!report) return null;
+  if (!task || !report) return null;
   const text = slice(report.text, page);
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
   const head = { ...reportLine(report, 0), task: taskId, thread: report.threadId, page, pages: pagesOf(report.text) };
-  return { text: lines({ ...head, text }), tainting: report.tainted };
+  return { text: lines({ ...head, text }), tainting: report.tainted, audience: taskAudience(task.start) };
 }
 
 async function readCommand(objects: Places, id: string, page: number): Promise<Recalled | null> {

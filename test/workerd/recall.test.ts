@@ -171,3 +171,18 @@ test("an owner that throws is answered with a sentence", async () => {
   const { text } = await recallObject(broken as never, { id: threadIdOf("web", "a", "b"), page: 1 });
   expect(text).toContain("could not be read: the object is away");
 });
+
+test("[A8] what a task says is read by its audience, and so it recalls only what may be said to it", async () => {
+  const issue = await say("issue:audience", 1, "said on the place");
+  const read = (audience: string, id: string) => recallObject(objects, { id, page: 1, audience });
+  for (const id of [issue.id, issue.threadId]) {
+    expect((await read("github acme/recall", id)).text).toContain("said on the place");
+    expect((await read("web prs_member", id)).text).toContain("said on the place");
+    expect((await read("github acme/other", id)).text).toContain("belongs to another conversation");
+  }
+  const task = newTask();
+  await begin(task);
+  const { taskId } = task.start;
+  expect((await recallObject(objects, { id: taskId, page: 1, audience: "github acme/elsewhere" })).text).toContain("belongs to another");
+  expect((await recallObject(objects, { id: taskId, page: 1 })).text).toContain(taskId);
+});
