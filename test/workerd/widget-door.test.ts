@@ -7,6 +7,7 @@ import { limits } from "../../src/protocol/limits.ts";
 import { widgetClose, widgetProtocol } from "../../src/protocol/widget-frames.ts";
 import { listPeople, personById, redeemInvite, revokePerson } from "../../src/storage/people.ts";
 import { signToken, verifyToken } from "../../src/storage/tokens.ts";
+import { at, uniqueName } from "./thread-fixtures.ts";
 import { bindings, fetchWorker, invite, origin, Page, post, session, ticket } from "./widget-page.ts";
 
 const secret = readConfig(bindings).sessionSecret ?? "";
@@ -222,6 +223,16 @@ describe("the upgrade", () => {
 
   test("a plain request is told to upgrade", async () => {
     expect((await fetchWorker("/api/widget/socket", { headers: { origin } })).status).toBe(426);
+  });
+
+  test("[R31] a ticket that was used is not good again after the clock went back", async () => {
+    const own = await session((await invite(uniqueName())).token);
+    const nowMs = Date.now();
+    const given = await at(nowMs, () => ticket(own));
+    expect((await at(nowMs, () => Page.with(given))).closed).toBeNull();
+    // A connection that comes later looks through the old tickets.
+    await at(nowMs + 3_600_000, async () => Page.with(await ticket(own)));
+    expect((await (await at(nowMs, () => Page.with(given))).untilClosed()).code).toBe(widgetClose.unauthorised);
   });
 
   test("a revoked person's socket closes, and neither the old session nor an old ticket opens another", async () => {
