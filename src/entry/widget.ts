@@ -3,6 +3,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
+import { type Bucket, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -60,6 +61,7 @@ widgetDoor.post("/api/widget/session", smallBody, async (c) => {
   const { invite, origin } = body.data;
   requireHost(c, config, origin);
   const nowMs = Date.now();
+  if (!invite) admitGuest(c, nowMs);
   const person = invite ? await fromD1(c.env.DB, (db) => redeemInvite(db, invite, nowMs)) : null;
   const you: Principal = person ? principalOf(person) : { role: "guest", id: guestId(), name: "Guest" };
   const claims: SessionClaims = { sub: you.id, role: you.role, name: you.name, origin };
@@ -115,6 +117,25 @@ widgetDoor.get("/api/widget/socket", async (c) => {
 });
 
 type Door = Context<AppEnv>;
+
+/** Guests behind one address: an office, a class. */
+const guestSessions: RateLimit = { burst: 60, perSecond: 0.2 };
+const maxAddresses = 5_000;
+const addresses = new Map<string, Bucket>();
+
+/** [T10] Each session of a guest is a conversation of its own, so new ones are bounded too. Only Cloudflare knows addresses: elsewhere there is no header. */
+function admitGuest(c: Door, nowMs: number): void {
+  const address = c.req.header("cf-connecting-ip");
+  if (address === undefined) return;
+  const taken = take(addresses.get(address) ?? null, guestSessions, nowMs);
+  addresses.delete(address);
+  addresses.set(address, taken.bucket);
+  if (addresses.size > maxAddresses) addresses.delete(addresses.keys().next().value ?? "");
+  if (taken.ok) return;
+  throw new Fault("rate_limited", "Too many guests came from this address at once. Try again in a minute.", {
+    retryAfterMs: taken.retryAfterMs,
+  });
+}
 
 /** The frame lives on our own origin; a call that says another one, or none, does not come from it. */
 function requireOwnOrigin(c: Door): void {

@@ -26,10 +26,10 @@ test("[T7] whoever was revoked says nothing more on a socket that they keep open
     const onItsWay = thread.webSocketMessage(ws, send(rootThreadId, "on-its-way"));
     await thread.revoke({ principalId: personId });
     await onItsWay;
-    await thread.webSocketMessage(ws, send(rootThreadId, "after"));
+    await thread.webSocketMessage(ws, send(rootThreadId, "after-the-close"));
     await thread.webSocketMessage(
       ws,
-      JSON.stringify({ t: "act", clientMsgId: "act", threadId: rootThreadId, taskId: "tsk_aaaaaaaaaaaaaa", action: "stop" }),
+      JSON.stringify({ t: "act", clientMsgId: "act-after-it", threadId: rootThreadId, taskId: "tsk_aaaaaaaaaaaaaa", action: "stop" }),
     );
   });
   expect(await eventsOf(rootThreadId, "thread.accepted")).toEqual([]);
@@ -42,7 +42,7 @@ test("[T7] a page that broke the protocol is not heard after the close, nor brou
   await inThread(rootThreadId, async (thread, ws) => {
     await thread.webSocketMessage(ws, "{");
     await thread.webSocketMessage(ws, JSON.stringify({ t: "hello", resume: {} }));
-    await thread.webSocketMessage(ws, send(rootThreadId, "after"));
+    await thread.webSocketMessage(ws, send(rootThreadId, "after-the-close"));
   });
   expect(await eventsOf(rootThreadId, "thread.accepted")).toEqual([]);
 });
