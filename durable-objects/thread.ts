@@ -25,7 +25,7 @@ type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 
 export class Thread extends DurableObject<Env> implements ThreadRpc {
   readonly #config = readConfig(this.env);
-  readonly #sockets = new WidgetSockets(this.ctx);
+  readonly #sockets = new WidgetSockets(this.ctx, (principalId) => this.#isRevoked(principalId));
   /** Null until something is kept: what the gate ignores makes no tables. */
   #opened: ThreadRoom | null = null;
 
@@ -50,6 +50,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     return this.#opened;
   }
 
+  #isRevoked(principalId: string): boolean {
+    return this.#opened?.store.page.isRevoked(principalId) ?? false;
+  }
+
   #known(): ThreadRoom {
     if (!this.#opened?.store.about()) throw new Fault("not_found", `There is no thread ${this.#id}.`);
     return this.#opened;
@@ -65,6 +69,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       subscriptions: known?.subscriptions() ?? [],
       knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
       echoState: echoOf === undefined ? null : (known?.outbound.entry(echoOf)?.state ?? null),
+      fromChannel: channelOf(trigger.source) !== null,
     });
     const triggerId = trigger.id;
     switch (plan.do) {
@@ -222,6 +227,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
         const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        // The revocation may have come while this waited for the rules.
+        if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

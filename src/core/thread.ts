@@ -66,17 +66,31 @@ export function planAppend(input: {
   subscriptions: readonly Subscription[];
   /** The row of this trigger, when it came before. */
   knownSeq: number | null;
-  /** The ledger's state of the outbound row that the channel recognised in it. */
+  /** The ledger's state of the outbound row that the trigger claims to be. */
   echoState: OutboundState | null;
+  /** It came through a channel; what code of ours makes has a source of its own. */
+  fromChannel: boolean;
 }): AppendPlan {
-  const { trigger, verdict } = input;
-  const echoOf = trigger.facts?.echoOf;
+  const { verdict } = input;
+  const echoOf = input.trigger.facts?.echoOf;
   if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
   if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
   const subscribers = activeTasks(input.subscriptions);
   if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
+  const trigger = input.fromChannel ? asPersons(input.trigger) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
+}
+
+/**
+ * [T8] Words that a channel brought and that our ledger does not confirm are not ours, whatever they claim: nobody may speak as the
+ * agent, whose words taint nothing.
+ */
+function asPersons(trigger: Trigger): Trigger {
+  const { echoOf, ...facts } = trigger.facts ?? {};
+  const claimed = echoOf === undefined ? trigger : { ...trigger, facts };
+  if (trigger.principal.role !== "agent") return claimed;
+  return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
 }
 
 /** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */

@@ -19,6 +19,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
@@ -81,7 +82,7 @@ consoleDoor.get("/tasks", async (c) => {
     .check(z.int(), z.minimum(1), z.maximum(maxTasks))
     .safeParse(c.req.query("limit") ?? 100);
   if (!limit.success) throw new Fault("bad_input", `limit: must be a whole number from 1 to ${maxTasks}`);
-  return c.json({ tasks: await listTasks(c.env.DB, limit.data) } satisfies TasksAnswer);
+  return c.json({ tasks: await fromD1(c.env.DB, (db) => listTasks(db, limit.data)) } satisfies TasksAnswer);
 });
 
 consoleDoor.get("/tasks/:id", async (c) => {
@@ -121,11 +122,11 @@ consoleDoor.get("/triggers/:id/why", async (c) => {
   return c.json(found(why, `No trigger ${id} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`));
 });
 
-consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await listEndpoints(c.env.DB) } satisfies EndpointsAnswer));
+consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await fromD1(c.env.DB, listEndpoints) } satisfies EndpointsAnswer));
 
 consoleDoor.post("/endpoints/enrolment", async (c) => {
   const nowMs = Date.now();
-  const code = await createEnrolmentCode(c.env.DB, nowMs);
+  const code = await fromD1(c.env.DB, (db) => createEnrolmentCode(db, nowMs));
   const { origin } = new URL(c.req.url);
   const commands = [`npm run daemon -- enroll ${origin} ${code}`, "npm run daemon -- grant DIR", "npm run daemon -- run"];
   return c.json({ code, expiresMs: nowMs + limits.enrolmentCodeMs, commands } satisfies EnrolmentAnswer, 201);
@@ -133,17 +134,19 @@ consoleDoor.post("/endpoints/enrolment", async (c) => {
 
 consoleDoor.post("/endpoints/:id/revoke", async (c) => {
   const id = idOf(c, endpointId, "machine");
-  // First the row that the door reads: from here on the machine's key opens nothing, whatever happens next.
-  const { meta } = await c.env.DB.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2")
-    .bind(Date.now(), id)
-    .run();
-  if (meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
-  await remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name }));
+  await withdraw({
+    record: fromD1(c.env.DB, async (db) => {
+      const row = db.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2").bind(Date.now(), id);
+      if ((await row.run()).meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
+    }),
+    object: () => remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name })),
+    closed: "The machine's connection is closed and it gets no more commands",
+  });
   return c.json({ ok: true });
 });
 
 consoleDoor.get("/people", async (c) => {
-  const people = (await listPeople(c.env.DB)).map(({ id, ...person }) => ({ personId: id, ...person }));
+  const people = (await fromD1(c.env.DB, listPeople)).map(({ id, ...person }) => ({ personId: id, ...person }));
   return c.json({ people } satisfies PeopleAnswer);
 });
 
@@ -155,19 +158,23 @@ const inviteRequest = z.object({
 
 consoleDoor.post("/people", async (c) => {
   const { name, role, personId: known } = await bodyOf(c, inviteRequest);
-  const person = known === undefined ? null : await personById(c.env.DB, known);
+  const person = known === undefined ? null : await fromD1(c.env.DB, (db) => personById(db, known));
   if (person && person.revokedMs !== null)
     throw new Fault("conflict", `The access of ${person.name} was withdrawn. Invite them anew, without the old id.`);
   const nowMs = Date.now();
-  const invite = await createInvite(c.env.DB, { name, role, ...(known === undefined ? {} : { personId: known }) }, nowMs);
+  const wanted = { name, role, ...(known === undefined ? {} : { personId: known }) };
+  const invite = await fromD1(c.env.DB, (db) => createInvite(db, wanted, nowMs));
   const link = `${new URL(c.req.url).origin}/demo#invite=${invite.token}`;
   return c.json({ link, personId: invite.personId, expiresMs: nowMs + limits.inviteMs } satisfies InviteAnswer, 201);
 });
 
 consoleDoor.post("/people/:id/revoke", async (c) => {
   const id = idOf(c, personId, "person");
-  await revokePerson(c.env.DB, id, Date.now());
-  const { closed } = await remote(c.env.THREAD.getByName(rootThreadIdOf(id)).revoke({ principalId: id }));
+  const { closed } = await withdraw({
+    record: fromD1(c.env.DB, (db) => revokePerson(db, id, Date.now())),
+    object: () => remote(c.env.THREAD.getByName(rootThreadIdOf(id)).revoke({ principalId: id })),
+    closed: "Their open pages are closed and are not heard any more",
+  });
   return c.json({ ok: true, closed });
 });
 
@@ -197,6 +204,32 @@ const objectsOf = (c: ConsoleContext): Objects => ({
   endpoint: (id) => c.env.ENDPOINT.getByName(id),
   router: c.env.ROUTER.getByName(routerName),
 });
+
+/**
+ * Access ends in two places: the record, which lets nobody in again, and the object, which ends what is open. Each is done also
+ * when the other cannot be reached, and the operator hears which one is missing; doing it again completes it.
+ */
+async function withdraw<T>(of: { record: Promise<void>; object: () => Promise<T>; closed: string }): Promise<T> {
+  const record = await settledOf(of.record);
+  // Who never existed has no object either, and none is made.
+  if (record.status === "rejected" && asFault(record.reason)?.kind === "not_found") throw record.reason;
+  const object = await settledOf(of.object());
+  if (object.status === "rejected") {
+    if (record.status === "rejected") throw record.reason;
+    const message = "Access is withdrawn, but what is open now could not be closed. Withdraw it again in a minute.";
+    throw new Fault("unavailable", message, { cause: object.reason });
+  }
+  if (record.status === "rejected") {
+    const message = `${of.closed}, but the record could not be changed: the database is away. Withdraw access again in a minute.`;
+    throw new Fault("unavailable", message, { cause: record.reason });
+  }
+  return object.value;
+}
+
+const settledOf = async <T>(work: Promise<T>): Promise<PromiseSettledResult<T>> => {
+  const [result] = await Promise.allSettled([work]);
+  return result;
+};
 
 /** An error of another object arrives without its class: it becomes a fault again, so that its sentence reaches the page. */
 async function remote<T>(call: Promise<T>): Promise<T> {

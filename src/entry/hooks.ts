@@ -12,6 +12,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { putArtifact } from "../storage/artifacts.ts";
 import { factNames, saveFact } from "../storage/facts.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
 import { withTimeout } from "../storage/timeout.ts";
@@ -40,17 +41,17 @@ hooksDoor.post("/hooks/github", async (c) => {
     throw new Fault("unauthorised", "The signature does not match: the webhook's secret at GitHub must be GITHUB_WEBHOOK_SECRET.");
   const payload = parseJson(bytes, c.req.header("content-type"));
   const event = headerOf(c, "x-github-event", 80);
-  const deliveryId = headerOf(c, "x-github-delivery", 200);
+  const label = headerOf(c, "x-github-delivery", 200);
   const nowMs = Date.now();
 
   if (event === "ping") {
-    await migrated(c.env.DB);
-    await saveFact(c.env.DB, factNames.githubPing, deliveryId, nowMs);
+    await fromD1(c.env.DB, (db) => saveFact(db, factNames.githubPing, label, nowMs));
     return c.json({ ping: "received" }, 202);
   }
   c.executionCtx.waitUntil(noteDelivery(c.env.DB, event, nowMs));
 
-  const parsed = parseGitHub(event, payload, { deliveryId, nowMs, login: config.github.login, secret: config.sessionSecret });
+  const deliveryId = await deliveryIdOf(event, bytes);
+  const parsed = parseGitHub(event, payload, { deliveryId, label, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
@@ -64,7 +65,7 @@ hooksDoor.post("/hooks/github", async (c) => {
     parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );
   const failed = results.filter((result) => result.status === "rejected");
-  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", deliveryId, event, error: String(reason) }));
+  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", delivery: label, event, error: String(reason) }));
   if (failed.length > 0)
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
   return c.json({ triggers: results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])) }, 202);
@@ -142,6 +143,15 @@ async function readBody(request: Request, maxBytes: number): Promise<Uint8Array>
     at += chunk.byteLength;
   }
   return whole;
+}
+
+/**
+ * [T9] A delivery is what was signed: the header that names it is not, so whoever holds a signed body could send it again under new
+ * names. GitHub's own redelivery has the same body too, and is the same delivery.
+ */
+async function deliveryIdOf(event: string, bytes: Uint8Array): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return `${event}:${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** HMAC-SHA256; WebCrypto compares in constant time. */

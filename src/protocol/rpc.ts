@@ -109,7 +109,8 @@ export interface WorkerSessionRpc extends ObjectRpc {
 }
 
 export interface EndpointRpc extends ObjectRpc {
-  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; by: string }): Promise<void>;
+  /** `host` is where the machine enrolled: from then on its hello counts for no other one. */
+  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void>;
   /** Enters the command ledger; the outcome, also a refusal, comes to the task as `settle`. Idempotent by command id. */
   submit(input: Command): Promise<{ state: CommandState }>;
   stop(input: { commandId: CommandId; why: string }): Promise<{ known: boolean }>;

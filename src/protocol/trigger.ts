@@ -11,8 +11,10 @@ export const trigger = z.object({
   id: triggerId,
   /** Channel that brought it: `web`, `github`. */
   source: z.string().check(z.minLength(1), z.maxLength(40)),
-  /** The source's own id of this delivery; with source and thread it makes the trigger's id. */
+  /** What makes this event the same when it is delivered again; with source and thread it makes the trigger's id. */
   deliveryId: z.string().check(z.minLength(1), z.maxLength(200)),
+  /** The source's own name for this transport of it, for people who look it up there; it decides nothing. */
+  label: z.optional(shortText),
   threadId,
   /** Where it happened: `widget`, `acme/app`. */
   place: shortText,

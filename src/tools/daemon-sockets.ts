@@ -30,7 +30,7 @@ export class DaemonSockets {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
-  /** Accepts a connection and challenges it. `host` is what the daemon dialled: its signature is bound to it. */
+  /** Accepts a connection and challenges it. `host` is where the daemon must have dialled: its signature is bound to it. */
   accept(host: string, nonce: string, atMs: number): Response {
     const strangers = this.#ctx.getWebSockets().filter((ws) => epochOf(ws) === null);
     for (const ws of strangers.slice(0, Math.max(0, strangers.length - maxStrangers + 1)))
@@ -91,8 +91,9 @@ export class DaemonSockets {
 
 const frameText = (frame: CloudFrame): string => JSON.stringify(frame);
 
-/** Closes a socket with a reason, also one whose peer is closing. */
+/** [E10] Closes a socket with a reason, also one whose peer is closing. What still arrives on it counts for nothing: a peer may ignore a close. */
 export function close(ws: WebSocket, { code, reason }: Refusal): void {
+  attach(ws, { spent: true });
   if (ws.readyState === WebSocket.OPEN || ws.readyState === WebSocket.CLOSING) ws.close(code, closeReason(reason));
 }
 

@@ -42,8 +42,6 @@ export async function principalOf(draft: Draft, lookup: Lookup): Promise<Princip
         name: source.name.slice(0, 200),
         ...(source.own ? { onBehalfOf: "member" as const } : {}),
       };
-    case "ourselves":
-      return { role: "agent", id: source.login.toLowerCase(), name: source.login };
     case "people": {
       const principals = await Promise.all(source.actors.map((actor) => actorPrincipal(actor, draft.trigger.place, lookup)));
       return principals.reduce((a, b) => (lower(authorityOf(a), authorityOf(b)) === authorityOf(a) ? a : b));
