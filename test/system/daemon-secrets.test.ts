@@ -1,6 +1,6 @@
 // What the sandbox keeps from a command: keys and projects in the home, programs that listen outside. What it leaves: tools, the folder.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -70,7 +70,7 @@ describe.skipIf(!modes.includes("bwrap"))("a sandboxed command", () => {
     put(join(home, "projects/other/secret"), "CANARY");
     put(join(home, ".nvm/versions/node/v1/lib/x"), "");
     mkdirSync(join(home, ".nvm/versions/node/v1/bin"));
-    symlinkSync(process.execPath, join(home, ".nvm/versions/node/v1/bin/node"));
+    copyFileSync(process.execPath, join(home, ".nvm/versions/node/v1/bin/node"));
     put(join(home, ".cargo/bin/cargo-x"), "#!/bin/sh\necho a tool of the home\n", 0o755);
     put(join(home, "unpacked/bin/unpacked"), '#!/bin/sh\ncat "$(dirname "$0")/../lib/word"\n', 0o755);
     put(join(home, "unpacked/lib/word"), "an unpacked tool\n");
