@@ -11,18 +11,20 @@ const maxFolders = 3_000;
 const maxDepth = 12;
 const maxHashedBytes = 1024 * 1024;
 
-const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-
-/** The names in a folder; one that is gone or may not be read has none. */
-function namesIn(folder: string): string[] {
+/** What a command closed or took away must not end the look, nor the daemon: it counts as `otherwise`. */
+function looked<T>(look: () => T, otherwise: T): T {
   try {
-    return readdirSync(folder).sort();
+    return look();
   } catch (error) {
-    if (isErrno(error, "ENOENT", "EACCES", "ENOTDIR")) return [];
+    if (isErrno(error, "ENOENT", "EACCES", "EPERM", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "EIO")) return otherwise;
     throw error;
   }
 }
+
+const statOf = (path: string) => looked(() => lstatSync(path), null);
+const isFolder = (path: string): boolean => statOf(path)?.isDirectory() === true;
+const isThere = (path: string): boolean => statOf(path) !== null;
+const namesIn = (folder: string): string[] => looked(() => readdirSync(folder).sort(), []);
 
 /** The parts of a git folder by which it can run something. */
 const settings = ["config", "config.worktree", "commondir", "gitdir"];
@@ -43,7 +45,7 @@ function foldersBelow(gitDir: string): string[] {
 /** Arguments of bwrap that keep the repository of a granted folder from being turned against its owner. */
 export function guardGit(root: string): string[] {
   const gitDir = join(root, ".git");
-  const stat = lstatSync(gitDir, { throwIfNoEntry: false });
+  const stat = statOf(gitDir);
   if (stat?.isFile()) return ["--ro-bind", gitDir, gitDir];
   if (!stat?.isDirectory()) return [];
   const hooks = join(gitDir, "hooks");
@@ -58,12 +60,13 @@ export function guardGit(root: string): string[] {
 }
 
 function stampOf(path: string): string {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (!stat) return "";
-  if (stat.isSymbolicLink()) return `link ${readlinkSync(path)}`;
+  const stat = statOf(path);
+  if (stat === null) return "";
+  if (stat.isSymbolicLink()) return `link ${looked(() => readlinkSync(path), "")}`;
   if (stat.isDirectory()) return "folder";
   if (!stat.isFile() || stat.size > maxHashedBytes) return `${stat.mode} ${stat.size} ${stat.mtimeMs}`;
-  return `${stat.mode} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`;
+  const text = looked(() => readFileSync(path), null);
+  return `${stat.mode} ${text === null ? "closed" : createHash("sha256").update(text).digest("hex")}`;
 }
 
 function stampOfRepository(gitDir: string): string {
