@@ -7,6 +7,7 @@ import { Fault } from "../protocol/fault.ts";
 import { endpointId } from "../protocol/ids.ts";
 import { redeemEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
+import { requireStrongKey } from "../tools/machine-key.ts";
 import type { AppEnv } from "./app.ts";
 
 /** A name, a code and a key: nothing near this. */
@@ -36,6 +37,7 @@ daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
     const issue = parsed.error.issues[0];
     throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
   }
+  requireStrongKey(parsed.data.publicKey);
   const machine = await fromD1(c.env.DB, (db) => redeemEnrolmentCode(db, parsed.data, Date.now()));
   if (!machine) throw new Fault("unauthorised", "This code is unknown, used or older than ten minutes. Make a new one in the console.");
   const { publicKey, platform } = parsed.data;

@@ -5,6 +5,9 @@ const settles = z.array(z.string()).check(z.minLength(1), z.maxLength(100));
 const reason = z.string().check(z.minLength(1), z.maxLength(500));
 const text = z.string().check(z.minLength(1), z.maxLength(20_000));
 
+/** A year: what lies beyond is a slip of the model. */
+const maxDeadlineMinutes = 366 * 24 * 60;
+
 export const routerTools = {
   reply: {
     description: "Answer the person in the thread of the settled trigger. On chat at most 100 words.",
@@ -22,7 +25,7 @@ export const routerTools = {
       title: z.string().check(z.minLength(1), z.maxLength(120)),
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       machine: z.optional(z.string()),
-      deadlineMinutes: z.optional(z.number().check(z.positive())),
+      deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
     }),
   },

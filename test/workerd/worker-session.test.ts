@@ -263,3 +263,10 @@ test("long texts of one step are shortened until their sum fits, and say where t
   expect(lastText(first).length).toBeLessThan(28_000);
   expect(lastText(first)).toContain(`recall ${rows[3]?.row.kind === "trigger" ? rows[3].row.trigger.id : ""} has all of it`);
 });
+
+test("a deadline beyond every calendar does not stop the task", async () => {
+  const task = newTask({ deadlineMs: Date.now() + 1e15 * 60_000 });
+  await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "go?" } }] }, done("never")]);
+  await begin(task);
+  await until("it waits", async () => (await card(task)).status === "waiting");
+});
