@@ -4,6 +4,7 @@ import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
 import { judge } from "../src/core/gate.ts";
+import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
 import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
@@ -15,6 +16,7 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { noteRecent } from "../src/storage/recent-triggers.ts";
 import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
@@ -222,6 +224,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
         const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

@@ -22,8 +22,11 @@ import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
+import { bodyOf } from "./console-body.ts";
+import { rulesDoor } from "./console-rules.ts";
 
-const maxBodyBytes = 64 * 1024;
+/** A full list of gate rules is the largest. */
+const maxBodyBytes = 256 * 1024;
 const maxTasks = 500;
 /** Rows of a thread in one answer. */
 const maxThreadRows = 500;
@@ -187,6 +190,8 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
   return c.json({ ok: true });
 });
 
+consoleDoor.route("/rules", rulesDoor);
+
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
 });
@@ -217,15 +222,4 @@ function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): s
   const id = schema.safeParse(c.req.param("id"));
   if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
   return id.data;
-}
-
-async function bodyOf<T>(c: ConsoleContext, schema: z.ZodMiniType<T>): Promise<T> {
-  const body = schema.safeParse(
-    await c.req.json<unknown>().catch(() => {
-      throw new Fault("bad_input", "The body must be JSON.");
-    }),
-  );
-  if (body.success) return body.data;
-  const issue = body.error.issues[0];
-  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
 }

@@ -5,6 +5,7 @@ import { parseGitHub } from "../channels/github/parse.ts";
 import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
+import { toRecent } from "../core/gate-trial.ts";
 import { readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
@@ -14,6 +15,7 @@ import { putArtifact } from "../storage/artifacts.ts";
 import { factNames, saveFact } from "../storage/facts.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
+import { noteRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 
@@ -61,7 +63,7 @@ hooksDoor.post("/hooks/github", async (c) => {
     asking: new Map(),
   };
   const results = await Promise.allSettled(
-    parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
+    parsed.drafts.map(async (draft) => withTimeout(accept(c, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );
   const failed = results.filter((result) => result.status === "rejected");
   for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", deliveryId, event, error: String(reason) }));
@@ -71,12 +73,13 @@ hooksDoor.post("/hooks/github", async (c) => {
 });
 
 async function accept(
-  env: AppEnv["Bindings"],
+  { env, executionCtx }: Context<AppEnv>,
   draft: Draft,
   given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array },
 ): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);
+  executionCtx.waitUntil(noteRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
   const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
 }

@@ -1,10 +1,11 @@
 // What the console's API answers.
 import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
-import type { Authority } from "./principal.ts";
+import type { GateRules } from "./gate.ts";
+import type { Authority, Principal } from "./principal.ts";
 import type { Report, TaskCard, TaskStart } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
-import type { Trigger, Verdict } from "./trigger.ts";
+import type { Outcome, Trigger, Verdict } from "./trigger.ts";
 
 export const timelineLanes = ["thread", "router", "worker", "machine"] as const;
 export type TimelineLane = (typeof timelineLanes)[number];
@@ -50,4 +51,35 @@ export type WhyAnswer = {
   refusals: { atMs: number; tool: string; reason: string }[];
   escalated: { atMs: number; question: string } | null;
   replies: { outbound: OutboundIntent; state: OutboundState; atMs: number }[];
+};
+
+/** A saved version of the gate's rules; version 0 is what ships. */
+export type RulesVersion = { version: number; rules: number; savedBy: string | null; savedMs: number | null };
+export type RulesAnswer = { inForce: GateRules; versions: RulesVersion[] };
+
+/** What is kept for a while of a trigger, also of one that was ignored, so that rules can be tried on it. */
+export type RecentTrigger = {
+  id: string;
+  threadId: string;
+  source: string;
+  place: string;
+  kind: string;
+  principal: Principal;
+  addressed: boolean;
+  /** The beginning. */
+  text: string;
+  facts?: Record<string, string> | undefined;
+  atMs: number;
+  /** The rule that judged it when it came. */
+  rule: string;
+};
+
+/** What rules would have done: `before` by the rules in force, `after` by those that are tried. */
+export type RulesTrial = {
+  tried: number;
+  before: Record<Outcome, number>;
+  after: Record<Outcome, number>;
+  changed: { trigger: RecentTrigger; before: Verdict; after: Verdict }[];
+  /** How many each tried rule matched; a rule that is not here matched none. */
+  matched: Record<string, number>;
 };

@@ -71,6 +71,13 @@ export const gateRules = sqliteTable("gate_rules", {
   savedMs: integer("saved_ms").notNull(),
 });
 
+/** A ring of what came lately, for trying rules: each row is one flush of an isolate, `triggers` a JSON list. Best effort. */
+export const recentTriggers = sqliteTable("recent_triggers", {
+  id: integer().primaryKey(),
+  atMs: integer("at_ms").notNull(),
+  triggers: text().notNull(),
+});
+
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
 export const wakeList = sqliteTable("wake_list", {
   objectId: text("object_id").primaryKey(),
