@@ -16,6 +16,7 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { admit, shareLimits } from "../src/storage/rate-limits.ts";
 import { noteRecent } from "../src/storage/recent-triggers.ts";
 import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
@@ -223,6 +224,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
+        await admit(this.env.DB, { source: trigger.source, place: this.#id, sender: "people" }, Date.now());
+        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now()));
         const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));

@@ -2,10 +2,11 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
 import { tryRules } from "../core/gate-trial.ts";
-import type { RulesAnswer, RulesTrial } from "../protocol/console.ts";
+import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import { checkRules, currentRules, listRules, rulesOfVersion, saveRules } from "../storage/gate-rules.ts";
+import { limitedPlaces } from "../storage/rate-limits.ts";
 import { recentTriggers } from "../storage/recent-triggers.ts";
 import type { ConsoleEnv } from "./console-access.ts";
 import { bodyOf } from "./console-body.ts";
@@ -19,6 +20,9 @@ rulesDoor.get("/", async (c) => {
   const [inForce, versions] = await Promise.all([currentRules(c.env.DB), listRules(c.env.DB)]);
   return c.json({ inForce, versions } satisfies RulesAnswer);
 });
+
+/** What the door let wait, beside what the rules let through. */
+rulesDoor.get("/limits", async (c) => c.json({ limited: await limitedPlaces(c.env.DB) } satisfies LimitsAnswer));
 
 rulesDoor.get("/:version", async (c) => c.json(await versionNamed(c.env.DB, Number(c.req.param("version")))));
 

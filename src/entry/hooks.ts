@@ -6,6 +6,7 @@ import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channe
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
 import { toRecent } from "../core/gate-trial.ts";
+import type { Sender } from "../core/rate-limit.ts";
 import { readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
@@ -15,6 +16,7 @@ import { putArtifact } from "../storage/artifacts.ts";
 import { factNames, saveFact } from "../storage/facts.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
+import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { noteRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
@@ -55,6 +57,11 @@ hooksDoor.post("/hooks/github", async (c) => {
   const parsed = parseGitHub(event, payload, { deliveryId, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
+  // Only here: what no thread is concerned by costs nothing, and forged input has no place that it could fill.
+  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs));
+  const [first] = parsed.drafts;
+  if (first) await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs);
+
   const rules = await rulesInForce(c.env.DB, nowMs);
   const lookup: Lookup = {
     config: config.github,
@@ -71,6 +78,10 @@ hooksDoor.post("/hooks/github", async (c) => {
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
   return c.json({ triggers: results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])) }, 202);
 });
+
+/** Known before anybody is looked up: from the event itself. */
+const senderOfDraft = ({ source }: Draft): Sender =>
+  source.kind === "ci" || (source.kind === "people" && source.actors.every((actor) => actor.kind === "bot")) ? "programs" : "people";
 
 async function accept(
   { env, executionCtx }: Context<AppEnv>,

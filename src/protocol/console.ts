@@ -83,3 +83,7 @@ export type RulesTrial = {
   /** How many each tried rule matched; a rule that is not here matched none. */
   matched: Record<string, number>;
 };
+
+/** A place from which more came than the door lets in. */
+export type LimitedPlace = { source: string; place: string; sender: string; refused: number; lastMs: number };
+export type LimitsAnswer = { limited: LimitedPlace[] };

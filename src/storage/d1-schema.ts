@@ -1,5 +1,5 @@
 // D1: configuration, and projections that may lag. Losing it loses nothing that was accepted.
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** Projection: the highest revision wins. */
 export const threads = sqliteTable("threads", {
@@ -76,6 +76,15 @@ export const recentTriggers = sqliteTable("recent_triggers", {
   id: integer().primaryKey(),
   atMs: integer("at_ms").notNull(),
   triggers: text().notNull(),
+});
+
+/** Buckets of the door that ran low, shared between isolates now and then; and how much was refused. */
+export const rateLimits = sqliteTable("rate_limits", {
+  key: text().primaryKey(),
+  tokens: real().notNull(),
+  atMs: integer("at_ms").notNull(),
+  refused: integer().notNull(),
+  refusedMs: integer("refused_ms"),
 });
 
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
