@@ -224,8 +224,9 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        await admit(this.env.DB, { source: trigger.source, place: this.#id, sender: "people" }, Date.now());
-        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now()));
+        const comer = { source: trigger.source, place: this.#id, sender: "people" as const };
+        await admit(this.env.DB, comer, Date.now(), this.#config.doorLimitFactor);
+        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now(), this.#config.doorLimitFactor));
         const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));

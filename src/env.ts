@@ -26,6 +26,8 @@ export interface Env {
   AGENT_NAME?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
+  /** Turns the door's limits up (or down) for all sources: `2` lets twice as much in. */
+  DOOR_LIMIT_FACTOR?: string;
   MODEL_PROVIDER?: string;
   MODEL_BASE_URL?: string;
   MODEL_API_KEY?: string;
@@ -55,6 +57,7 @@ export type Config = {
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
+  doorLimitFactor: number;
   github: { webhookSecret: string | null; token: string | null; apiUrl: string; login: string };
   model: { router: ModelConfig; worker: ModelConfig };
   faultUrl: string | null;
@@ -63,6 +66,11 @@ export type Config = {
 const present = (value: string | undefined): string | null => {
   const trimmed = value?.trim();
   return trimmed ? trimmed : null;
+};
+
+const positive = (value: string | undefined): number | null => {
+  const number = Number(present(value) ?? Number.NaN);
+  return Number.isFinite(number) && number > 0 ? number : null;
 };
 
 function modelConfig(env: Env, roleModel: string | undefined): ModelConfig {
@@ -117,6 +125,7 @@ export function readConfig(env: Env): Config {
       .split(",")
       .map((origin) => origin.trim())
       .filter(Boolean),
+    doorLimitFactor: positive(env.DOOR_LIMIT_FACTOR) ?? 1,
     github: {
       webhookSecret: present(env.GITHUB_WEBHOOK_SECRET),
       token: present(env.GITHUB_TOKEN),

@@ -15,10 +15,16 @@ export const senderOf = (role: Role): Sender => (role === "bot" ? "programs" : "
  * What one place may bring in an hour is then at most a few thousand rows, and all places of a source together some ten thousand.
  */
 export const placeLimits: Record<Sender, RateLimit> = {
-  people: { burst: 120, perSecond: 0.5 },
-  programs: { burst: 300, perSecond: 1 },
+  people: { burst: 300, perSecond: 0.5 },
+  programs: { burst: 600, perSecond: 1 },
 };
-export const sourceLimit: RateLimit = { burst: 1_200, perSecond: 4 };
+export const sourceLimit: RateLimit = { burst: 3_000, perSecond: 5 };
+
+/** A larger team turns all limits up by one factor. */
+export const scaled = ({ burst, perSecond }: RateLimit, factor: number): RateLimit => ({
+  burst: burst * factor,
+  perSecond: perSecond * factor,
+});
 
 /** How full a bucket is now; a clock that went back adds nothing and takes nothing. */
 export const tokensAt = (bucket: Bucket, limit: RateLimit, nowMs: number): number =>

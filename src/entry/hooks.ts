@@ -58,9 +58,10 @@ hooksDoor.post("/hooks/github", async (c) => {
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   // Only here: what no thread is concerned by costs nothing, and forged input has no place that it could fill.
-  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs));
+  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
   const [first] = parsed.drafts;
-  if (first) await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs);
+  if (first)
+    await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs, config.doorLimitFactor);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
   const lookup: Lookup = {

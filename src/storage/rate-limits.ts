@@ -2,7 +2,7 @@
 // written to D1 every ten seconds at most, and read by other isolates every ten seconds and once when they begin, so that neither a new isolate
 // nor a second one starts with full buckets for long. A sender reaches few isolates, and so the bound is a small multiple of the
 // limit; an object of its own would make it exact, at the price of one more call for every event, noise or not.
-import { type Bucket, placeLimits, type RateLimit, type Sender, sourceLimit, take, tokensAt } from "../core/rate-limit.ts";
+import { type Bucket, placeLimits, type RateLimit, type Sender, scaled, sourceLimit, take, tokensAt } from "../core/rate-limit.ts";
 import type { LimitedPlace } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { migrated } from "./migrations.ts";
@@ -23,6 +23,7 @@ type Isolate = {
   /** Refusals that D1 does not know of yet. */
   refused: Map<string, number>;
   sharedMs: number;
+  /** When others' buckets were read; null before the first time. */
   readMs: number | null;
 };
 
@@ -38,14 +39,15 @@ export type Comer = { source: string; place: string; sender: Sender };
 
 const keyOf = ({ source, place, sender }: Comer): string => `${source} ${place.toLowerCase()} ${sender}`;
 const sourceKeyOf = (source: string): string => `${source} *`;
-const limitOf = (key: string): RateLimit => (key.endsWith(" *") ? sourceLimit : placeLimits[key.endsWith(" people") ? "people" : "programs"]);
+const limitOf = (key: string, factor: number): RateLimit =>
+  scaled(key.endsWith(" *") ? sourceLimit : placeLimits[key.endsWith(" people") ? "people" : "programs"], factor);
 
 /** Lets one event in, or throws the fault that says when to come back. Nothing is written here; `shareLimits` does, off the hot path. */
-export async function admit(db: D1Database, comer: Comer, nowMs: number): Promise<void> {
+export async function admit(db: D1Database, comer: Comer, nowMs: number, factor = 1): Promise<void> {
   const isolate = isolateOf(db);
-  if (isolate.readMs === null) await readOthers(db, isolate, nowMs);
+  if (isolate.readMs === null) await readOthers(db, isolate, nowMs, factor);
   const keys = [keyOf(comer), sourceKeyOf(comer.source)];
-  const taken = keys.map((key) => ({ key, ...take(isolate.buckets.get(key) ?? null, limitOf(key), nowMs) }));
+  const taken = keys.map((key) => ({ key, ...take(isolate.buckets.get(key) ?? null, limitOf(key, factor), nowMs) }));
   for (const each of taken)
     if (!each.ok) {
       isolate.refused.set(each.key, (isolate.refused.get(each.key) ?? 0) + 1);
@@ -59,13 +61,13 @@ export async function admit(db: D1Database, comer: Comer, nowMs: number): Promis
 }
 
 /** Tells other isolates of buckets that ran low, and hears of theirs. Mostly it does nothing. */
-export async function shareLimits(db: D1Database, nowMs: number): Promise<void> {
+export async function shareLimits(db: D1Database, nowMs: number, factor = 1): Promise<void> {
   const isolate = isolateOf(db);
   if (Math.abs(nowMs - isolate.sharedMs) < shareEveryMs) return;
   isolate.sharedMs = nowMs;
-  await readOthers(db, isolate, nowMs);
+  await readOthers(db, isolate, nowMs, factor);
   const low = [...isolate.buckets]
-    .filter(([key, bucket]) => isolate.refused.has(key) || tokensAt(bucket, limitOf(key), nowMs) < limitOf(key).burst / 2)
+    .filter(([key, bucket]) => isolate.refused.has(key) || tokensAt(bucket, limitOf(key, factor), nowMs) < limitOf(key, factor).burst / 2)
     .sort(([a, { tokens: x }], [b, { tokens: y }]) => Number(isolate.refused.has(b)) - Number(isolate.refused.has(a)) || x - y)
     .slice(0, maxSharedRows);
   if (low.length === 0) return;
@@ -77,7 +79,9 @@ export async function shareLimits(db: D1Database, nowMs: number): Promise<void> 
     );
     await db.batch([
       db.prepare("DELETE FROM rate_limits WHERE at_ms < ?").bind(nowMs - keepMs),
-      ...low.map(([key, bucket]) => save.bind(key, bucket.tokens, bucket.atMs, told.get(key) ?? 0, (told.get(key) ?? 0) > 0 ? nowMs : null)),
+      ...low.map(([key, bucket]) =>
+        save.bind(key, bucket.tokens, bucket.atMs, told.get(key) ?? 0, (told.get(key) ?? 0) > 0 ? nowMs : null),
+      ),
     ]);
     for (const [key, count] of told) {
       const rest = (isolate.refused.get(key) ?? 0) - count;
@@ -104,8 +108,7 @@ export async function limitedPlaces(db: D1Database): Promise<LimitedPlace[]> {
 }
 
 /** Also when D1 is away the door stays open: then this isolate's own count has to do. */
-async function readOthers(db: D1Database, isolate: Isolate, nowMs: number): Promise<void> {
-  isolate.readMs = nowMs;
+async function readOthers(db: D1Database, isolate: Isolate, nowMs: number, factor: number): Promise<void> {
   try {
     const read = async () => {
       await migrated(db);
@@ -117,11 +120,14 @@ async function readOthers(db: D1Database, isolate: Isolate, nowMs: number): Prom
     const { results } = await withTimeout(read(), readTimeoutMs, "D1");
     for (const { key, ...theirs } of results) {
       const ours = isolate.buckets.get(key);
-      const limit = limitOf(key);
+      const limit = limitOf(key, factor);
       if (!ours || tokensAt(theirs, limit, nowMs) < tokensAt(ours, limit, nowMs)) keep(isolate, key, theirs);
     }
   } catch (error) {
     console.error(JSON.stringify({ at: "rate-limits.read", error: String(error) }));
+  } finally {
+    // After the read: what comes meanwhile reads too, since nobody may wait for the promise of another request.
+    isolate.readMs = nowMs;
   }
 }
 

@@ -1,6 +1,6 @@
 // The gate's rules: read, change in a draft, try the draft on what came lately, save it, or go back to an older version.
 import { signal, useSignal } from "@preact/signals";
-import type { RulesAnswer, RulesTrial } from "../../protocol/console.ts";
+import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../../protocol/console.ts";
 import type { GateRule, GateRules } from "../../protocol/gate.ts";
 import { outcomes } from "../../protocol/trigger.ts";
 import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
@@ -27,12 +27,13 @@ export function RulesPage() {
       <Answer of={answer}>
         {(known) => (
           <>
-            <Rules known={known} onSaved={() => reads.value++} />
             {trial.value === null ? null : <Tried of={trial.value} />}
+            <Rules known={known} onSaved={() => reads.value++} />
             <Versions known={known} onSaved={() => reads.value++} />
           </>
         )}
       </Answer>
+      <Limited />
     </div>
   );
 }
@@ -164,7 +165,7 @@ function RuleRow(props: {
         <span dir="auto">{rule.reason}</span>
         <span class="muted fine-print">
           <span class="mono">{conditionsOf(rule)}</span>
-          {props.matched === null ? null : ` · matched ${props.matched} of the recent triggers`}
+          {props.matched ? ` · matched ${props.matched} of the recent triggers` : null}
         </span>
       </span>
       <span class="row-buttons">
@@ -228,6 +229,27 @@ function Tried(props: { of: RulesTrial }) {
           ))}
         </ul>
       )}
+    </Panel>
+  );
+}
+
+/** Places that brought more than the door lets in; nothing is shown while there are none. */
+function Limited() {
+  const answer = useAnswer<LimitsAnswer>("rules/limits");
+  if (answer.kind !== "here" || answer.value.limited.length === 0) return null;
+  return (
+    <Panel title="Asked to wait" count={answer.value.limited.length}>
+      <ul class="list plain">
+        {answer.value.limited.map(({ source, place, sender, refused, lastMs }) => (
+          <li key={`${source} ${place} ${sender}`}>
+            {source} · {place}{" "}
+            <span class="muted">
+              {sender === "" ? "" : `${sender}, `}
+              {refused} events were told to come back later, the last <Ago atMs={lastMs} />
+            </span>
+          </li>
+        ))}
+      </ul>
     </Panel>
   );
 }
