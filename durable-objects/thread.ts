@@ -6,7 +6,7 @@ import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/w
 import { judge } from "../src/core/gate.ts";
 import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { duplicateOf, planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -77,7 +77,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
         return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append({ kind: "thread.duplicate", triggerId }, Date.now());
+        known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId, seq: plan.seq };
       case "accept": {

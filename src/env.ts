@@ -23,6 +23,9 @@ export interface Env {
   GITHUB_TOKEN?: string;
   GITHUB_API_URL?: string;
   GITHUB_LOGIN?: string;
+  GENERIC_WEBHOOK_SECRET?: string;
+  /** Where answers to the generic webhook are posted. */
+  GENERIC_REPLY_URL?: string;
   AGENT_NAME?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
@@ -59,6 +62,7 @@ export type Config = {
   widgetOrigins: string[];
   doorLimitFactor: number;
   github: { webhookSecret: string | null; token: string | null; apiUrl: string; login: string };
+  generic: { webhookSecret: string | null; replyUrl: string | null };
   model: { router: ModelConfig; worker: ModelConfig };
   faultUrl: string | null;
 };
@@ -132,6 +136,7 @@ export function readConfig(env: Env): Config {
       apiUrl: present(env.GITHUB_API_URL) ?? "https://api.github.com",
       login: present(env.GITHUB_LOGIN) ?? "switchyard-bot",
     },
+    generic: { webhookSecret: present(env.GENERIC_WEBHOOK_SECRET), replyUrl: present(env.GENERIC_REPLY_URL) },
     model: { router: modelConfig(env, env.ROUTER_MODEL_NAME), worker: modelConfig(env, env.WORKER_MODEL_NAME) },
     faultUrl: present(env.FAULT_URL),
   };

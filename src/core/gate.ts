@@ -152,6 +152,24 @@ export const defaultRules: GateRules = {
       "A change of state or wording: kept as context, nobody is asked.",
     ),
     {
+      id: "generic.bot",
+      outcome: "record",
+      source: "generic",
+      roles: ["bot"],
+      reason: "A program told us: kept as context; a rule of the team may make more of it.",
+    },
+    { id: "generic.addressed", outcome: "request", source: "generic", roles: people, addressed: true, reason: "A person asked us." },
+    {
+      id: "generic.said",
+      outcome: "candidate",
+      source: "generic",
+      kind: "message*",
+      roles: people,
+      reason: "A person said something; the router judges whether it concerns us.",
+    },
+    { id: "generic.other", outcome: "record", source: "generic", reason: "Nobody said this to us: kept as context." },
+
+    {
       id: "github.other",
       outcome: "ignore",
       source: "github",

@@ -7,6 +7,7 @@ import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
+import { genericDoor } from "./hooks-generic.ts";
 import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
 
@@ -42,6 +43,7 @@ app.use("/api/*", async (c, next) => {
 
 app.route("/", healthDoor);
 app.route("/", hooksDoor);
+app.route("/", genericDoor);
 app.route("/", daemonDoor);
 app.route("/", widgetDoor);
 app.route("/", consoleDoor);

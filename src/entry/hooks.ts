@@ -1,4 +1,4 @@
-// The door for webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
+// The door for GitHub's webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
 import { type Context, Hono } from "hono";
 import type { Draft } from "../channels/github/draft.ts";
 import { parseGitHub } from "../channels/github/parse.ts";
@@ -20,6 +20,7 @@ import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { noteRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
+import { headerOf, parseJson, readBody } from "./hook-body.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
@@ -31,9 +32,9 @@ const maxTitleChars = 300;
 
 export const hooksDoor = new Hono<AppEnv>();
 
-hooksDoor.use("/hooks/*", async (c, next) => {
+hooksDoor.use("/hooks/github/*", async (c, next) => {
   if (readConfig(c.env).github.webhookSecret === null)
-    throw new Fault("unavailable", "GITHUB_WEBHOOK_SECRET is missing: no webhook is accepted without it (see /health).");
+    throw new Fault("unavailable", "GITHUB_WEBHOOK_SECRET is missing: no webhook of GitHub is accepted without it (see /health).");
   await next();
 });
 
@@ -43,8 +44,8 @@ hooksDoor.post("/hooks/github", async (c) => {
   if (!(await isSigned(config.github.webhookSecret ?? "", bytes, c.req.header("x-hub-signature-256"))))
     throw new Fault("unauthorised", "The signature does not match: the webhook's secret at GitHub must be GITHUB_WEBHOOK_SECRET.");
   const payload = parseJson(bytes, c.req.header("content-type"));
-  const event = headerOf(c, "x-github-event", 80);
-  const deliveryId = headerOf(c, "x-github-delivery", 200);
+  const event = headerOf(c, "x-github-event", 80, "GitHub");
+  const deliveryId = headerOf(c, "x-github-delivery", 200, "GitHub");
   const nowMs = Date.now();
 
   if (event === "ping") {
@@ -138,27 +139,6 @@ async function noteDelivery(db: D1Database, event: string, nowMs: number): Promi
   }
 }
 
-/** The bytes as they came: the signature is over them, not over what we understand of them. */
-async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = (): Fault => new Fault("too_large", `The body is larger than ${maxBytes} bytes, more than GitHub ever sends.`);
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
-  if (!request.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
-    size += chunk.byteLength;
-    if (size > maxBytes) throw tooLarge();
-    chunks.push(chunk);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
-}
-
 /** HMAC-SHA256; WebCrypto compares in constant time. */
 async function isSigned(secret: string, bytes: Uint8Array, header: string | undefined): Promise<boolean> {
   const hex = /^sha256=([0-9a-f]{64})$/i.exec(header ?? "")?.[1];
@@ -170,20 +150,4 @@ async function isSigned(secret: string, bytes: Uint8Array, header: string | unde
     Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)),
     bytes,
   );
-}
-
-function parseJson(bytes: Uint8Array, contentType: string | undefined): unknown {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch (error) {
-    const hint = contentType?.includes("x-www-form-urlencoded") ? " Set the webhook's content type at GitHub to application/json." : "";
-    throw new Fault("bad_input", `The body is not JSON.${hint}`, { cause: error });
-  }
-}
-
-function headerOf(c: Context<AppEnv>, name: string, maxChars: number): string {
-  const value = c.req.header(name)?.trim() ?? "";
-  if (value === "" || value.length > maxChars)
-    throw new Fault("bad_input", `The header ${name} is ${value === "" ? "missing" : "too long"}: this is not a delivery of GitHub.`);
-  return value;
 }

@@ -10,7 +10,8 @@ import type { Trigger, Verdict } from "./trigger.ts";
 export type ThreadEvent =
   /** Inbound ledger, opened: durable, will be decided. */
   | { kind: "thread.accepted"; trigger: Trigger; verdict: Verdict; mode: "decide" | "observe"; subscribers: string[] }
-  | { kind: "thread.duplicate"; triggerId: string }
+  /** `of`: the delivery that was taken; `by`: what showed that this one, `deliveryId`, is the same. */
+  | { kind: "thread.duplicate"; triggerId: string; deliveryId?: string; of?: string; by?: "event id" | "message key" }
   | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }
   | { kind: "thread.unsubscribed"; taskId: string; atSeq: number; reason: string }
   | { kind: "thread.topic"; topicThreadId: string; taskId: string; title: string; triggerId: string }
