@@ -21,6 +21,9 @@ export interface Env {
   OPERATOR_TOKEN?: string;
   GITHUB_WEBHOOK_SECRET?: string;
   GITHUB_TOKEN?: string;
+  /** A GitHub App instead of, or beside, the token: its number, and its private key as GitHub gives it (PEM). */
+  GITHUB_APP_ID?: string;
+  GITHUB_APP_PRIVATE_KEY?: string;
   GITHUB_API_URL?: string;
   GITHUB_LOGIN?: string;
   GENERIC_WEBHOOK_SECRET?: string;
@@ -55,13 +58,15 @@ export type ModelConfig = {
   problem: string | null;
 };
 
+export type GitHubApp = { id: string; privateKey: string };
+
 export type Config = {
   agentName: string;
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
   doorLimitFactor: number;
-  github: { webhookSecret: string | null; token: string | null; apiUrl: string; login: string };
+  github: { webhookSecret: string | null; token: string | null; app: GitHubApp | null; apiUrl: string; login: string };
   generic: { webhookSecret: string | null; replyUrl: string | null };
   model: { router: ModelConfig; worker: ModelConfig };
   faultUrl: string | null;
@@ -71,6 +76,13 @@ const present = (value: string | undefined): string | null => {
   const trimmed = value?.trim();
   return trimmed ? trimmed : null;
 };
+
+/** Both or none: half an App is as if it were absent, and `/health` says what is missing. */
+function githubApp(env: Env): GitHubApp | null {
+  const id = present(env.GITHUB_APP_ID);
+  const privateKey = present(env.GITHUB_APP_PRIVATE_KEY);
+  return id !== null && privateKey !== null ? { id, privateKey } : null;
+}
 
 const positive = (value: string | undefined): number | null => {
   const number = Number(present(value) ?? Number.NaN);
@@ -133,6 +145,7 @@ export function readConfig(env: Env): Config {
     github: {
       webhookSecret: present(env.GITHUB_WEBHOOK_SECRET),
       token: present(env.GITHUB_TOKEN),
+      app: githubApp(env),
       apiUrl: present(env.GITHUB_API_URL) ?? "https://api.github.com",
       login: present(env.GITHUB_LOGIN) ?? "switchyard-bot",
     },

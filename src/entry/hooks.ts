@@ -21,6 +21,7 @@ import { noteRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 import { headerOf, parseJson, readBody } from "./hook-body.ts";
+import { noteHook } from "./redelivery.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
@@ -51,9 +52,10 @@ hooksDoor.post("/hooks/github", async (c) => {
   if (event === "ping") {
     await migrated(c.env.DB);
     await saveFact(c.env.DB, factNames.githubPing, deliveryId, nowMs);
+    await noteHook(c.env.DB, c.req.raw.headers, payload, nowMs);
     return c.json({ ping: "received" }, 202);
   }
-  c.executionCtx.waitUntil(noteDelivery(c.env.DB, event, nowMs));
+  c.executionCtx.waitUntil(noteDelivery(c, event, payload, nowMs));
 
   const parsed = parseGitHub(event, payload, { deliveryId, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
@@ -126,15 +128,17 @@ async function personOf(db: D1Database, login: string): Promise<LinkedPerson | n
 
 let notedMs = 0;
 
-/** For `/health`: that signed deliveries arrive at all. Best effort, the delivery itself does not depend on it. */
-async function noteDelivery(db: D1Database, event: string, nowMs: number): Promise<void> {
-  if (Math.abs(nowMs - notedMs) < deliveryFactEveryMs) return;
-  notedMs = nowMs;
+/** For `/health`: that signed deliveries arrive at all; and for the sweep, from which webhook. Best effort, the delivery itself does not depend on it. */
+async function noteDelivery(c: Context<AppEnv>, event: string, payload: unknown, nowMs: number): Promise<void> {
+  const db = c.env.DB;
+  const fresh = Math.abs(nowMs - notedMs) >= deliveryFactEveryMs;
+  if (fresh) notedMs = nowMs;
   try {
     await migrated(db);
-    await saveFact(db, factNames.githubDelivery, event, nowMs);
+    await noteHook(db, c.req.raw.headers, payload, nowMs);
+    if (fresh) await saveFact(db, factNames.githubDelivery, event, nowMs);
   } catch (error) {
-    notedMs = 0;
+    if (fresh) notedMs = 0;
     console.error(JSON.stringify({ at: "hooks.fact", error: String(error) }));
   }
 }
