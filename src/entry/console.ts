@@ -23,6 +23,7 @@ import { createInvite, listPeople, personById, revokePerson } from "../storage/p
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
+import { gitHubSetUpDoor } from "./console-github.ts";
 import { rulesDoor } from "./console-rules.ts";
 
 /** A full list of gate rules is the largest. */
@@ -191,6 +192,7 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
 });
 
 consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/github", gitHubSetUpDoor);
 
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);

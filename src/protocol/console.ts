@@ -87,3 +87,11 @@ export type RulesTrial = {
 /** A place from which more came than the door lets in. */
 export type LimitedPlace = { source: string; place: string; sender: string; refused: number; lastMs: number };
 export type LimitsAnswer = { limited: LimitedPlace[] };
+
+/** One step of setting something up; `paste`: values and commands for it. */
+export type SetUpStep = { title: string; done: boolean; text: string; paste: { label: string; text: string }[] };
+export type GitHubSetUpAnswer = {
+  steps: SetUpStep[];
+  /** Webhooks that were heard, and the sweep of what they could not deliver. */
+  hooks: { of: string; place: string; sweptMs: number | null; redelivered: number; givenUp: number; problem: string | null }[];
+};

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { expect, test, vi } from "vitest";
 import { defaultRules } from "../../src/core/gate.ts";
 import type { Env } from "../../src/env.ts";
-import type { RulesAnswer, RulesTrial } from "../../src/protocol/console.ts";
+import type { GitHubSetUpAnswer, RulesAnswer, RulesTrial } from "../../src/protocol/console.ts";
 import type { GateRule, GateRules } from "../../src/protocol/gate.ts";
 import { recentTriggers } from "../../src/storage/recent-triggers.ts";
 import { asOperator, ok, request } from "./console-support.ts";
@@ -91,4 +91,12 @@ test.each<[string, unknown, RegExp]>([
 test("a version that is none is not found", async () => {
   for (const path of ["rules/99", "rules/x", "rules/-1"]) expect((await asOperator("GET", path)).status).toBe(404);
   expect((await asOperator("POST", "rules/revert", { version: 2, to: 99 })).status).toBe(404);
+});
+
+test("the steps of GitHub's set-up are told without any value of a setting", async () => {
+  const answer = await asOperator("GET", "github");
+  const text = await answer.text();
+  const { steps } = JSON.parse(text) as GitHubSetUpAnswer;
+  expect(steps.slice(0, 2).map(({ done }) => done)).toEqual([true, true]);
+  for (const value of ["s3cret", "test-github-token"]) expect(text).not.toContain(value);
 });
