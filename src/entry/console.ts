@@ -5,6 +5,7 @@ import * as z from "zod/mini";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
+  DecisionAnswer,
   DecisionsAnswer,
   EndpointsAnswer,
   EnrolmentAnswer,
@@ -20,10 +21,12 @@ import type { Principal } from "../protocol/principal.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
+import { markOf } from "../storage/policies.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
+import { marksDoor, policiesDoor } from "./console-policies.ts";
 import { rulesDoor } from "./console-rules.ts";
 
 /** A full list of gate rules is the largest. */
@@ -116,7 +119,9 @@ consoleDoor.get("/decisions", async (c) => {
 
 consoleDoor.get("/decisions/:id", async (c) => {
   const id = idOf(c, decisionId, "decision");
-  return c.json(found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`));
+  const answer = found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`);
+  const mark = await markOf(c.env.DB, id);
+  return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
 consoleDoor.get("/triggers/:id/why", async (c) => {
@@ -192,6 +197,8 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
 });
 
 consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
 
 consoleDoor.all("*", (c) => {

@@ -2,6 +2,7 @@
 import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { GateRules } from "./gate.ts";
+import type { SavedPolicy } from "./policy.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { Report, TaskCard, TaskStart } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
@@ -28,7 +29,12 @@ export type TaskAnswer = {
 export type ThreadAnswer = { info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] };
 
 export type DecisionsAnswer = { decisions: BoardDecision[] };
-export type DecisionAnswer = { decision: Extract<RouterEvent, { kind: "router.decision" }> & { atMs: number }; events: Logged[] };
+export type DecisionAnswer = {
+  decision: Extract<RouterEvent, { kind: "router.decision" }> & { atMs: number };
+  events: Logged[];
+  /** A person's word on it. */
+  mark?: { wrong: boolean; note: string; by: string; atMs: number };
+};
 
 export type EndpointRow = { endpointId: string; name: string; platform: string; createdMs: number; revokedMs: number | null };
 export type EndpointsAnswer = { endpoints: EndpointRow[] };
@@ -95,3 +101,7 @@ export type GitHubSetUpAnswer = {
   /** Webhooks that were heard, and the sweep of what they could not deliver. */
   hooks: { of: string; place: string; sweptMs: number | null; redelivered: number; givenUp: number; problem: string | null }[];
 };
+
+/** How often decisions by a policy (null: by none) were looked at by a person, and called wrong. */
+export type PolicyMarks = { policyId: string | null; wrong: number; marked: number };
+export type PoliciesAnswer = { policies: SavedPolicy[]; marks: PolicyMarks[] };

@@ -2,6 +2,7 @@
 // A ledger is a chain of these rows: inbound, outbound, side effects, cost.
 import type { CommandResult, CommandState } from "./command.ts";
 import type { ModelUsage } from "./model.ts";
+import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
 import type { Report, TaskStatus } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
@@ -52,6 +53,8 @@ export type RouterEvent =
       by: "model" | "code";
       taskId?: string;
       threadId?: string;
+      /** The policy that the model says it followed. */
+      policy?: FollowedPolicy;
       effects: string[];
     }
   | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }

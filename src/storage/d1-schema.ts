@@ -78,6 +78,30 @@ export const recentTriggers = sqliteTable("recent_triggers", {
   triggers: text().notNull(),
 });
 
+/** Policies in plain language: each saved version whole; the highest of an id is in force while `enabled`. */
+export const policies = sqliteTable(
+  "policies",
+  {
+    id: text().notNull(),
+    version: integer().notNull(),
+    text: text().notNull(),
+    enabled: integer().notNull(),
+    savedBy: text("saved_by").notNull(),
+    savedMs: integer("saved_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.id, table.version] })],
+);
+
+/** A person's word on a decision: `wrong` is an action that nobody wanted. */
+export const decisionMarks = sqliteTable("decision_marks", {
+  decisionId: text("decision_id").primaryKey(),
+  policyId: text("policy_id"),
+  wrong: integer().notNull(),
+  note: text().notNull(),
+  markedBy: text("marked_by").notNull(),
+  atMs: integer("at_ms").notNull(),
+});
+
 /** Buckets of the door that ran low, shared between isolates now and then; and how much was refused. */
 export const rateLimits = sqliteTable("rate_limits", {
   key: text().primaryKey(),

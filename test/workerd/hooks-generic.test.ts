@@ -33,7 +33,7 @@ async function accepted(payload: object, id: string, place = "chat"): Promise<{ 
   return { trigger: await stored(first?.id ?? ""), verdict: first?.verdict ?? "" };
 }
 
-test("H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
+test("[G7] H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
   const text = "hello h2-token";
   await model("script", { when: "h2-token", replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Hello once." } }] }] });
   const mention = {

@@ -4,6 +4,7 @@ import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../../protocol/conso
 import type { GateRule, GateRules } from "../../protocol/gate.ts";
 import { outcomes } from "../../protocol/trigger.ts";
 import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { Policies } from "./policies.tsx";
 import { RuleDialog } from "./rule-form.tsx";
 import { conditionsOf, findRules, moved, outcomeWords } from "./rules-model.ts";
 import { api, question, say } from "./store.ts";
@@ -33,6 +34,7 @@ export function RulesPage() {
           </>
         )}
       </Answer>
+      <Policies />
       <Limited />
     </div>
   );
