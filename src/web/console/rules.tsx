@@ -25,6 +25,7 @@ export function RulesPage() {
   const answer = useAnswer<RulesAnswer>("rules", reads.value);
   return (
     <div class="stack">
+      <Policies />
       <Answer of={answer}>
         {(known) => (
           <>
@@ -34,7 +35,6 @@ export function RulesPage() {
           </>
         )}
       </Answer>
-      <Policies />
       <Limited />
     </div>
   );
