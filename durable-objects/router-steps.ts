@@ -2,15 +2,25 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
-import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import {
+  capObserved,
+  maxSegmentChars,
+  policiesToShow,
+  policyStamp,
+  refuseRecall,
+  renderTurn,
+  summaryLines,
+} from "../src/core/router-items.ts";
 import { routerPrompt } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
+import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import { routerTools } from "../src/protocol/router-tools.ts";
+import { policiesInForce } from "../src/storage/policies.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
@@ -25,6 +35,7 @@ type Turn = {
   /** The transcript of this segment is empty. */
   fresh: boolean;
   items: Map<string, InboxItem>;
+  policies: Policy[];
   observed: Map<string, number>;
 };
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
@@ -59,6 +70,7 @@ export class RouterSteps {
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
+    const policies = await policiesInForce(this.#env.DB, Date.now());
     const { store, log } = this.#ledger;
     const meta = store.meta();
     const { lane } = picked;
@@ -77,6 +89,7 @@ export class RouterSteps {
       segment,
       fresh: history.messages.length === 0,
       items,
+      policies,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
     const user: ModelMessage = {
@@ -86,6 +99,7 @@ export class RouterSteps {
         items: picked.items,
         tasks: store.tasks(),
         machines: store.machines(),
+        policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
         observed: capObserved(observed.map((each) => each.line)),
         summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
         nowMs: Date.now(),
@@ -220,7 +234,8 @@ export class RouterSteps {
       for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
       const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
-      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment } });
+      const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
+      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);

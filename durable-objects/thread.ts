@@ -4,8 +4,9 @@ import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
 import { judge } from "../src/core/gate.ts";
+import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { duplicateOf, planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -15,6 +16,8 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { admit, shareLimits } from "../src/storage/rate-limits.ts";
+import { noteRecent } from "../src/storage/recent-triggers.ts";
 import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
@@ -79,7 +82,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
         return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append({ kind: "thread.duplicate", triggerId }, Date.now());
+        known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId, seq: plan.seq };
       case "accept": {
@@ -226,9 +229,13 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
+        const comer = { source: trigger.source, place: this.#id, sender: "people" as const };
+        await admit(this.env.DB, comer, Date.now(), this.#config.doorLimitFactor);
+        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now(), this.#config.doorLimitFactor));
         const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         // The revocation may have come while this waited for the rules.
         if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
+        this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

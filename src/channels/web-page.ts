@@ -1,6 +1,7 @@
 // What a root Thread does for the pages on its sockets: brings one up to date, takes its messages, passes its buttons on.
 
 import { toWidgetRow } from "../core/thread.ts";
+import { asFault } from "../protocol/fault.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { TaskCard } from "../protocol/task.ts";
@@ -53,8 +54,13 @@ export async function answerFrame(
     threadId === ports.rootThreadId ? rootTarget(principal) : topic && { threadId, topicOf: topic.taskId, title: topic.title };
   if (!target) return { t: "refused", clientMsgId, message: "This conversation is not on your page any more. Reload it to see what is." };
   const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text) : null;
-  const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
-  return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+  try {
+    const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
+    return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+  } catch (error) {
+    if (asFault(error)?.kind !== "rate_limited") throw error;
+    return { t: "refused", clientMsgId, message: "That was too much at once. Wait half a minute, then send it again." };
+  }
 }
 
 /** Sends a page what it lacks: `resume` says up to which row it has each thread. */

@@ -93,6 +93,14 @@ function asPersons(trigger: Trigger): Trigger {
   return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
 }
 
+/** What the log says of a trigger that came again. One with another delivery id was known by its message key. */
+export function duplicateOf(first: ThreadEvent | undefined, again: Trigger): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
+  const about = { kind: "thread.duplicate" as const, triggerId: again.id, deliveryId: again.deliveryId };
+  if (first?.kind !== "thread.accepted") return about;
+  const of = first.trigger.deliveryId;
+  return { ...about, of, by: of === again.deliveryId ? "event id" : "message key" };
+}
+
 /** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */
 export function isForRouter(event: ThreadEvent): boolean {
   if (event.kind !== "thread.accepted" || event.mode !== "decide") return false;

@@ -5,6 +5,7 @@ import * as z from "zod/mini";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
+  DecisionAnswer,
   DecisionsAnswer,
   EndpointsAnswer,
   EnrolmentAnswer,
@@ -21,10 +22,16 @@ import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
+import { markOf } from "../storage/policies.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
+import { bodyOf } from "./console-body.ts";
+import { gitHubSetUpDoor } from "./console-github.ts";
+import { marksDoor, policiesDoor } from "./console-policies.ts";
+import { rulesDoor } from "./console-rules.ts";
 
-const maxBodyBytes = 64 * 1024;
+/** A full list of gate rules is the largest. */
+const maxBodyBytes = 256 * 1024;
 const maxTasks = 500;
 /** Rows of a thread in one answer. */
 const maxThreadRows = 500;
@@ -113,7 +120,9 @@ consoleDoor.get("/decisions", async (c) => {
 
 consoleDoor.get("/decisions/:id", async (c) => {
   const id = idOf(c, decisionId, "decision");
-  return c.json(found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`));
+  const answer = found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`);
+  const mark = await markOf(c.env.DB, id);
+  return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
 consoleDoor.get("/triggers/:id/why", async (c) => {
@@ -194,6 +203,11 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
   return c.json({ ok: true });
 });
 
+consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/decisions", marksDoor);
+consoleDoor.route("/github", gitHubSetUpDoor);
+
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
 });
@@ -250,15 +264,4 @@ function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): s
   const id = schema.safeParse(c.req.param("id"));
   if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
   return id.data;
-}
-
-async function bodyOf<T>(c: ConsoleContext, schema: z.ZodMiniType<T>): Promise<T> {
-  const body = schema.safeParse(
-    await c.req.json<unknown>().catch(() => {
-      throw new Fault("bad_input", "The body must be JSON.");
-    }),
-  );
-  if (body.success) return body.data;
-  const issue = body.error.issues[0];
-  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
 }

@@ -2,6 +2,7 @@
 // A ledger is a chain of these rows: inbound, outbound, side effects, cost.
 import type { CommandResult, CommandState } from "./command.ts";
 import type { ModelUsage } from "./model.ts";
+import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
 import type { Report, TaskStatus } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
@@ -10,7 +11,8 @@ import type { Trigger, Verdict } from "./trigger.ts";
 export type ThreadEvent =
   /** Inbound ledger, opened: durable, will be decided. */
   | { kind: "thread.accepted"; trigger: Trigger; verdict: Verdict; mode: "decide" | "observe"; subscribers: string[] }
-  | { kind: "thread.duplicate"; triggerId: string }
+  /** `of`: the delivery that was taken; `by`: what showed that this one, `deliveryId`, is the same. */
+  | { kind: "thread.duplicate"; triggerId: string; deliveryId?: string; of?: string; by?: "event id" | "message key" }
   | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }
   | { kind: "thread.unsubscribed"; taskId: string; atSeq: number; reason: string }
   | { kind: "thread.topic"; topicThreadId: string; taskId: string; title: string; triggerId: string }
@@ -51,6 +53,8 @@ export type RouterEvent =
       by: "model" | "code";
       taskId?: string;
       threadId?: string;
+      /** The policy that the model says it followed. */
+      policy?: FollowedPolicy;
       effects: string[];
     }
   | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }

@@ -58,7 +58,11 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     }
     case "thread.duplicate":
-      return { filter: "detail", text: "The same event came again and was not taken twice", ids: [event.triggerId] };
+      return {
+        filter: "detail",
+        text: `Came again and was not taken twice${event.of ? `: duplicate of ${event.of} by its ${event.by}` : ""}`,
+        ids: [event.triggerId],
+      };
     case "thread.subscribed":
       return { filter: "detail", text: "The thread now passes through to the task", ids: compact([event.taskId, event.decisionId]) };
     case "thread.unsubscribed":

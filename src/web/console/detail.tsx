@@ -1,4 +1,5 @@
 // Pages of one thing: a task with its timeline, a thread, a decision, and why a trigger was (not) answered.
+import { useSignal } from "@preact/signals";
 import type { BoardState } from "../../protocol/board.ts";
 import type { DecisionAnswer, TaskAnswer, ThreadAnswer, TimelineEntry, WhyAnswer } from "../../protocol/console.ts";
 import type { ThreadRow } from "../../protocol/thread.ts";
@@ -7,6 +8,7 @@ import { StateMark } from "../shared/icons.tsx";
 import { FoldedMarkdown } from "../shared/markdown.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed, exact } from "../shared/time.ts";
+import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -163,10 +165,11 @@ export function ThreadPage(props: { id: string; board: BoardState }) {
 }
 
 export function DecisionPage(props: { id: string }) {
-  const answer = useAnswer<DecisionAnswer>(`decisions/${props.id}`);
+  const marked = useSignal(0);
+  const answer = useAnswer<DecisionAnswer>(`decisions/${props.id}`, marked.value);
   return (
     <Answer of={answer}>
-      {({ decision, events }) => (
+      {({ decision, events, mark }) => (
         <div class="stack">
           <Panel title={`Decision: ${decision.tool}`}>
             <dl class="facts-wide">
@@ -192,10 +195,17 @@ export function DecisionPage(props: { id: string }) {
                   <Id id={decision.threadId} />
                 </Fact>
               ) : null}
+              {decision.policy ? (
+                <Fact name="Policy">
+                  <a href="#/rules">{decision.policy.id}</a>, version {decision.policy.version}
+                  {decision.policy.why === "" ? "" : `: ${decision.policy.why}`}
+                </Fact>
+              ) : null}
             </dl>
             <blockquote class="asked" dir="auto">
               {decision.reason}
             </blockquote>
+            <MarkDecision answer={{ decision, events, ...(mark ? { mark } : {}) }} onMarked={() => marked.value++} />
           </Panel>
           <Panel title="What followed">
             <Timeline
