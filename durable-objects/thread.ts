@@ -3,7 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { judge } from "../src/core/gate.ts";
+import { asksNothing, judge } from "../src/core/gate.ts";
 import { fitManner } from "../src/core/manners.ts";
 import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
@@ -226,7 +226,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        const verdict = asksNothing(trigger) ?? judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         // The revocation may have come while this waited for the rules.
         if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));

@@ -2,14 +2,19 @@
 import type { Command } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
 import { laneOf, refuseCommand } from "./authority.ts";
 import { childId, ownerOf } from "./ids.ts";
+import { mayUse, toolsOf } from "./profiles.ts";
+import { callKey } from "./same-work.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { fitSum, isContext } from "./worker-context.ts";
 import { endTask } from "./worker-end.ts";
+import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
+import { takeNext } from "./worker-input.ts";
 import {
   addReport,
   type Change,
@@ -23,9 +28,10 @@ import {
 } from "./worker-state.ts";
 
 const maxMuteReplies = 2;
+/** The same call this often in a row is noticed, and not made again. */
 const repeatsNoticed = 3;
 const dayMs = 24 * 60 * 60_000;
-const maxWaitMs = 7 * dayMs;
+const maxWaitMs = 30 * dayMs;
 
 type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
 
@@ -44,6 +50,10 @@ export type ReplyFacts = {
   nowMs: number;
   /** Rows that came since the step began. */
   pending: readonly InboxRow[];
+  /** Rows of the backlog: they wait until this work has reported. */
+  backlog: readonly InboxRow[];
+  /** Profiles that the team saved. */
+  profiles: readonly Profile[];
   open: readonly WorkerCommand[];
   /** Every command of this task, for those that are named by id. */
   commandOf: (commandId: string) => WorkerCommand | null;
@@ -76,13 +86,15 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   return finishStep(change, step);
 }
 
+const unreadOf = ({ pending, backlog }: ReplyFacts): InboxRow[] => [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
+
 /** Text without a call reaches nobody: say so, twice, then give up. */
 function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
   const { task } = change;
   task.mute += 1;
   if (task.mute > maxMuteReplies) {
     const text = "I could not finish this: the model kept answering without using any of its tools.";
-    endTask(change, { status: "failed", text, key: `mute-${step}` }, facts.pending, facts.open, facts.nowMs);
+    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
     return change;
   }
   task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
@@ -161,14 +173,18 @@ class Deciding {
 
   take(raw: ModelReply["calls"][number]): void {
     const { task } = this.#change;
-    this.#noticeRepeat(raw);
+    const repeated = this.#noticeRepeat(raw) >= repeatsNoticed;
     const call = parseCall(raw);
     const outcome: Done | Asked =
       task.mode.mode === "ended"
         ? { output: { refused: "the task has ended" }, again: false }
         : "problem" in call
           ? this.#refused(raw.callId, raw.tool, { error: call.problem })
-          : this.#decide(call);
+          : !mayUse(task.profile, call.tool)
+            ? this.#refused(raw.callId, raw.tool, { refused: `${call.tool} is not a tool of the profile ${task.profile.name}. ${others(task)}` })
+            : repeated && isWork(call.tool)
+              ? this.#refused(raw.callId, raw.tool, { refused: `the same was just done ${repeatsNoticed - 1} times; it is not done again` })
+              : this.#decide(call);
     const step = { step: this.#step, callId: raw.callId, tool: raw.tool, tainting: false };
     if ("read" in outcome) {
       this.#change.calls.push({ ...step, output: null });
@@ -198,13 +214,34 @@ class Deciding {
         return this.#recall(call);
       case "report":
         return this.#report(call);
+      case "spawn":
+        return this.#spoken(call, spawnChild(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
+      case "tell_child":
+        return this.#spoken(call, tellChild(this.#change, call.input.task, call.input.text, this.#step, call.callId));
+      case "stop_child":
+        return this.#spoken(call, stopChild(this.#change, call.input.task));
+      case "hand_off":
+        return this.#spoken(call, handOff(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "wait": {
-        const untilMs = call.input.seconds === undefined ? null : this.#facts.nowMs + Math.min(call.input.seconds * 1000, maxWaitMs);
+        const untilMs = this.#untilMs(call.input);
+        if (untilMs === "unreadable")
+          return this.#refused(call.callId, call.tool, { error: "`until` must be an ISO time, such as 2027-01-31T09:00:00Z." });
         // A result that the model has not seen yet comes first.
         if (!task.again) task.mode = { mode: "waiting", untilMs, reason: call.input.reason };
         return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
       }
     }
+  }
+
+  #untilMs({ seconds, until }: Extract<WorkerCall, { tool: "wait" }>["input"]): number | null | "unreadable" {
+    const { nowMs } = this.#facts;
+    if (until === undefined) return seconds === undefined ? null : nowMs + Math.min(seconds * 1000, maxWaitMs);
+    const atMs = Date.parse(until);
+    return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
+  }
+
+  #spoken(call: WorkerCall, answer: Spoken): Done {
+    return "refused" in answer ? this.#refused(call.callId, call.tool, answer) : this.#done(call, answer.output, false);
   }
 
   /** [A5] A machine tool: refused, or a command on its way. */
@@ -221,12 +258,17 @@ class Deciding {
       return this.#refused(call.callId, call.tool, {
         refused: `${limits.maxOpenCommandsPerTask} commands of this task are open already. Wait for one to end, or stop one.`,
       });
+    if (task.commands >= limits.maxCommandsPerTask)
+      return this.#refused(call.callId, call.tool, {
+        refused: `This task has run ${limits.maxCommandsPerTask} commands; that is all it may. Report what you have.`,
+      });
     const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted };
     const made = this.#facts.commandFor(call, asker, this.#step, this.#facts.nowMs);
     if (!made.ok) return this.#refused(call.callId, call.tool, { refused: made.reason });
     const { command } = made;
     const what = call.tool === "run_command" ? whatOf(command.spec) : lineOfCall(call);
     this.#openCount += 1;
+    task.commands += 1;
     this.#change.commands.push({
       commandId: command.commandId,
       endpointId: endpoint.endpointId,
@@ -308,12 +350,36 @@ class Deciding {
           return this.#refused(call.callId, call.tool, {
             not_sent: "this reply starts commands; report the end when their results are in",
           });
+        if (kind === "done" && openChildren(task).length > 0)
+          return this.#refused(call.callId, call.tool, {
+            not_sent: "children of yours are still at work; wait for them, or stop them",
+          });
+        if (kind === "failed" && this.#retriesFirst()) return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);
         const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
+        if (task.backlog.length > 0) {
+          // [WI5] This work has reported; the task goes on with what was queued behind it.
+          addReport(this.#change, { id, kind, text, ...confidence, status: "running", nowMs });
+          task.line = oneLine(text);
+          takeNext(this.#change, this.#facts.backlog);
+          return { output: { reported: id, next: "a queued message" }, again: false };
+        }
         endTask(this.#change, { status: kind, text, key: call.callId, callId: call.callId, ...confidence }, pending, open, nowMs);
         return { output: { reported: id }, again: false };
       }
     }
+  }
+
+  /** [WF1] What failed is tried once more, with the goal said in other words; only where there was an attempt, and calls are left for another. */
+  #retriesFirst(): boolean {
+    const { task } = this.#change;
+    const { title, endpoint, authority } = task.start;
+    const able = endpoint !== null && refuseCommand({ authority, tainted: task.tainted }) === null;
+    if (task.retried || task.commands === 0 || !able || task.steps + 1 >= task.allowance) return false;
+    task.retried = true;
+    const notice = `Before you give up on "${title}": say in one sentence what outcome is wanted, without the way that failed. Then try one other way to it. If that fails too, report \`failed\` with both.`;
+    task.notices = [...task.notices, notice];
+    return true;
   }
 
   #done(call: WorkerCall, output: object, again: boolean): Done {
@@ -331,18 +397,26 @@ class Deciding {
     this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, ...named, detail });
   }
 
-  #noticeRepeat(raw: ModelReply["calls"][number]): void {
+  /** [WF2] How often this call was made in a row. */
+  #noticeRepeat(raw: ModelReply["calls"][number]): number {
     const { task } = this.#change;
-    if (raw.tool === "wait") return;
-    const key = JSON.stringify([raw.tool, raw.input]);
+    if (raw.tool === "wait") return 0;
+    const key = callKey(raw.tool, raw.input);
     const count = task.repeat.key === key ? task.repeat.count + 1 : 1;
     task.repeat = { key, count };
     if (count % repeatsNoticed === 0) {
       const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row. Doing it again changes nothing: try another way, or report.`;
       task.notices = [...task.notices, notice];
     }
+    return count;
   }
 }
+
+/** Calls that do something or read something; a report is never a repetition that could be left out. */
+const isWork = (tool: WorkerTool): boolean => tool !== "report" && tool !== "wait";
+
+const others = (task: TaskState): string =>
+  `Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
 
 /** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
 function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {

@@ -2,7 +2,7 @@
 import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { Authority } from "./principal.ts";
-import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
 
@@ -14,11 +14,7 @@ export type TimelineEntry = { atMs: number; lane: TimelineLane; object: string; 
 
 export type TasksAnswer = { tasks: BoardTask[] };
 
-export type TaskAnswer = {
-  card: TaskCard;
-  start: TaskStart;
-  tainted: boolean;
-  reports: Report[];
+export type TaskAnswer = TaskDescription & {
   timeline: TimelineEntry[];
   /** True when an object had more events than one answer holds. */
   cut: boolean;

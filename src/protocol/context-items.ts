@@ -61,6 +61,8 @@ export type WorkerItem =
       from: Speaker;
       alsoWith?: string[];
       facts?: Record<string, string>;
+      /** The person said something else before, in this trigger; this counts instead. */
+      replaces?: string;
     } & MarkedText)
   | {
       item: "result";
@@ -74,6 +76,7 @@ export type WorkerItem =
       /** Present when the output was spilled: `output` is then head, a cut mark and tail. */
       artifact?: string;
     }
+  | { item: "child"; task: string; title: string; kind: string; confidence?: number; text: string }
   | { item: "notice"; text: string };
 
 export type ContextItem = RouterItem | WorkerItem;

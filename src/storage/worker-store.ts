@@ -1,7 +1,9 @@
 // A worker session's rows: state, inbox, transcript, calls, commands, effects and reports, in its own SQLite.
 import {
   type Change,
+  completeTask,
   effectAddress,
+  heldStep,
   type InboxItem,
   type InboxRow,
   inboxKey,
@@ -47,7 +49,8 @@ export class WorkerStore {
   }
 
   task(): TaskState | null {
-    return this.#read<TaskState>("task");
+    const stored = this.#read<TaskState>("task");
+    return stored && completeTask(stored);
   }
 
   /** The state alone; for what changes nothing that anybody sees. */
@@ -88,10 +91,24 @@ export class WorkerStore {
     });
   }
 
-  /** Rows that no step took yet, oldest first. */
+  /** Rows that the next step takes, oldest first. */
   pending(): InboxRow[] {
+    return this.#inbox("step IS NULL");
+  }
+
+  /** Rows of the backlog, oldest first. */
+  backlog(): InboxRow[] {
+    return this.#inbox(`step = ${heldStep}`);
+  }
+
+  /** All rows that no step took, oldest first. */
+  unread(): InboxRow[] {
+    return this.#inbox(`step IS NULL OR step = ${heldStep}`);
+  }
+
+  #inbox(where: string): InboxRow[] {
     return this.#sql
-      .exec<{ seq: number; key: string; body: string }>("SELECT seq, key, body FROM inbox WHERE step IS NULL ORDER BY seq")
+      .exec<{ seq: number; key: string; body: string }>(`SELECT seq, key, body FROM inbox WHERE ${where} ORDER BY seq`)
       .toArray()
       .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
   }
@@ -165,6 +182,8 @@ export class WorkerStore {
     this.putTask(change.task);
     for (const event of change.events) this.#log.append(event, nowMs);
     for (const message of change.messages) this.#sql.exec("INSERT INTO transcript (body) VALUES (?)", JSON.stringify(message));
+    for (const { seq, item } of change.edited) this.#sql.exec("UPDATE inbox SET body = ? WHERE seq = ?", JSON.stringify(item), seq);
+    for (const { seq, step } of change.moved) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", step, seq);
     if (change.consumed !== null)
       for (const seq of change.consumed.seqs) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", change.consumed.step, seq);
     change.calls.forEach((call, at) => {

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import { withCard } from "../../src/core/worker-card.ts";
 import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
+import { received } from "../../src/core/worker-input.ts";
 import { type CommandMaker, decideReply, type ReplyFacts, readAnswered } from "../../src/core/worker-reply.ts";
-import { beginStep, callAgain, callFailed, nextMove, received, resumeTask, startTask } from "../../src/core/worker-session.ts";
+import { beginStep, callAgain, callFailed, nextMove, resumeTask, startTask } from "../../src/core/worker-session.ts";
 import {
   type Change,
   effectAddress,
@@ -140,6 +141,8 @@ const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
   ms: 5,
   nowMs: 1000,
   pending: [],
+  backlog: [],
+  profiles: [],
   open: [],
   commandOf: () => null,
   ownsArtifact: () => false,
@@ -202,7 +205,7 @@ test("a wait and a deadline ring once, each with its notice", () => {
   const change = beginStep(task, [], facts);
   expect(texts(change)).toContain("is over.");
   expect(texts(change)).toContain("The deadline of this task has passed.");
-  expect(nextMove({ ...change.task, open: { kind: "none" }, mode: { mode: "asking" } }, [], [], 2000)).toEqual({
+  expect(nextMove({ ...change.task, overdue: true, open: { kind: "none" }, mode: { mode: "asking" } }, [], [], 2000)).toEqual({
     move: "sleep",
     untilMs: null,
   });
@@ -346,7 +349,7 @@ test("a paused task takes `continue` and `stop` in words, from someone who may d
   const paused = between({ mode: { mode: "paused", why: "allowance" }, steps: 15 });
   const say = (text: string, from: Principal): TaskState => {
     const row = message(text, from);
-    return received(paused, [row], { threadId, pending: [row], open: [], nowMs: 0 }).task;
+    return received(paused, [row], { threadId, unread: [row], open: [], nowMs: 0 }).task;
   };
   expect(say("@switchyard continue", member)).toMatchObject({ mode: { mode: "working" }, allowance: 30 });
   expect(say("Stop.", member).mode).toMatchObject({ mode: "ended", status: "cancelled" });
