@@ -197,7 +197,8 @@ export class WorkerLoop {
   async #ask(profile: Profile, unwanted: Promise<void>): Promise<Answer> {
     const { worker } = this.#config.model;
     const { timeoutMs } = worker;
-    const model = profile.model === null || worker.provider === "offline" ? this.#model : createModel({ ...worker, modelName: profile.model });
+    const model =
+      profile.model === null || worker.provider === "offline" ? this.#model : createModel({ ...worker, modelName: profile.model });
     const request = {
       system: workerPrompt(this.#config.agentName, profile),
       messages: this.store.transcript(),

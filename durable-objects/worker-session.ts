@@ -2,8 +2,8 @@
 import { DurableObject } from "cloudflare:workers";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { profileNamed } from "../src/core/profiles.ts";
-import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
+import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";

@@ -2,12 +2,12 @@
 
 import { toWidgetRow } from "../core/thread.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import type { WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
-import { limits } from "../protocol/limits.ts";
 import { type AmendFrame, amendTrigger, fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
 
 export type ActFrame = Extract<WidgetClientFrame, { t: "act" }>;

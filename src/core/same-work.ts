@@ -7,6 +7,8 @@ function wordsOf(text: string): Set<string> {
       .toLowerCase()
       .normalize("NFKC")
       .split(/[^\p{L}\p{N}_./-]+/u)
+      // A full stop ends a sentence, a dot within a word is a file's name.
+      .map((word) => word.replace(/^[./-]+|[./-]+$/g, ""))
       .filter((word) => word !== ""),
   );
 }

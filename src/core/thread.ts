@@ -193,7 +193,8 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
     case "trigger": {
       const { principal, deliveryId, source, kind, text, mode, amends, externalId } = row.trigger;
       if (source !== webSource || principal.id !== viewerId) return null;
-      if (amends !== undefined && externalId !== undefined) return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };
+      if (amends !== undefined && externalId !== undefined)
+        return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };
       if (kind !== "message") return null;
       return {
         kind: "message",

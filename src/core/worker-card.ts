@@ -129,7 +129,15 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
   const refs = task.backlog.map(({ ref }) => ref);
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };
-  const next = { ...rest, ...seen, line: excerpt(seen.line, maxLineChars), modelCalls: task.steps, ...ended, ...accepted, ...(refs.length === 0 ? {} : { backlog: refs }) };
+  const next = {
+    ...rest,
+    ...seen,
+    line: excerpt(seen.line, maxLineChars),
+    modelCalls: task.steps,
+    ...ended,
+    ...accepted,
+    ...(refs.length === 0 ? {} : { backlog: refs }),
+  };
   const statusChanged = before.revision === 0 || before.status !== next.status;
   if (statusChanged) {
     change.events.push({ kind: "task.status", from: before.revision === 0 ? "new" : before.status, to: next.status, why: change.why });

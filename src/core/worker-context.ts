@@ -89,7 +89,7 @@ export function itemsOf(rows: readonly InboxRow[], task: TaskState, agentName: s
     shown.map(({ item }) => ({ text: textOf(item), id: idOf(item) })),
     limits.inlineStepChars,
   );
-  return shown.flatMap(({ item }, i) => render(item, texts[i] ?? "", agentName));
+  return shown.flatMap(({ item }, i) => render(item, texts[i] ?? "", agentName, task));
 }
 
 const isAsking = (item: Extract<InboxItem, { kind: "row" }>, task: TaskState): boolean =>
@@ -128,10 +128,10 @@ function textOf(item: InboxItem): string {
   }
 }
 
-function render(item: InboxItem, text: string, agentName: string): WorkerItem[] {
+function render(item: InboxItem, text: string, agentName: string, task: TaskState): WorkerItem[] {
   switch (item.kind) {
     case "tell":
-      return [{ item: "notice", text: `From the router: ${text}` }];
+      return [{ item: "notice", text: `From ${task.start.parent === undefined ? "the router" : "your parent task"}: ${text}` }];
     case "child": {
       const { taskId, title, kind, confidence } = item.report;
       return [{ item: "child", task: taskId, title, kind, ...(confidence === undefined ? {} : { confidence }), text }];

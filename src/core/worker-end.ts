@@ -6,7 +6,16 @@ import type { DeliveredRow } from "../protocol/thread.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { childId } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
-import { addReport, type Change, changeOf, type InboxRow, onBehalf, releasedStep, type TaskState, type WorkerCommand } from "./worker-state.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  type InboxRow,
+  onBehalf,
+  releasedStep,
+  type TaskState,
+  type WorkerCommand,
+} from "./worker-state.ts";
 
 /** Refuses a person who may not decide about the task. */
 export function requireAuthority(task: TaskState, by: Principal, what: string): void {
@@ -44,7 +53,8 @@ export function cancelTask(
   voidCall(change);
   next.mode = { mode: "cancelling", by, reason, unstopped, offline: null };
   for (const endpointId of machines) change.effects.push({ effect: "stop_task", endpointId, epoch: next.epoch });
-  for (const child of children) change.effects.push({ effect: "cancel_child", taskId: child, by, reason: `its parent was stopped: ${reason}` });
+  for (const child of children)
+    change.effects.push({ effect: "cancel_child", taskId: child, by, reason: `its parent was stopped: ${reason}` });
   return change;
 }
 

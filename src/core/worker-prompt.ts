@@ -9,7 +9,9 @@ export const workerOutputTokens = 8_000;
 export const workerPrompt = (agentName: string, profile: Profile): string =>
   profile.prompt === "" ? common(agentName) : `${common(agentName)}\n\nYour profile: ${profile.name}\n${profile.prompt}`;
 
-const common = (agentName: string): string => `You are a worker session of ${agentName}, an agent that works for a team. You carry out one task, alone, from its goal to its report. You do not talk to people: you report to the router, which speaks for you.
+const common = (
+  agentName: string,
+): string => `You are a worker session of ${agentName}, an agent that works for a team. You carry out one task, alone, from its goal to its report. You do not talk to people: you report to the router, which speaks for you.
 
 What you read
 - Each user message is a list of lines, one JSON object a line. The first line says which step this is and how many you may take. The others are items:

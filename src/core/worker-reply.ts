@@ -181,7 +181,9 @@ class Deciding {
         : "problem" in call
           ? this.#refused(raw.callId, raw.tool, { error: call.problem })
           : !mayUse(task.profile, call.tool)
-            ? this.#refused(raw.callId, raw.tool, { refused: `${call.tool} is not a tool of the profile ${task.profile.name}. ${others(task)}` })
+            ? this.#refused(raw.callId, raw.tool, {
+                refused: `${call.tool} is not a tool of the profile ${task.profile.name}. ${others(task)}`,
+              })
             : repeated && isWork(call.tool)
               ? this.#refused(raw.callId, raw.tool, { refused: `the same was just done ${repeatsNoticed - 1} times; it is not done again` })
               : this.#decide(call);
@@ -354,7 +356,8 @@ class Deciding {
           return this.#refused(call.callId, call.tool, {
             not_sent: "children of yours are still at work; wait for them, or stop them",
           });
-        if (kind === "failed" && this.#retriesFirst()) return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
+        if (kind === "failed" && this.#retriesFirst())
+          return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);
         const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
         if (task.backlog.length > 0) {

@@ -54,7 +54,9 @@ export function nextMove(task: TaskState, pending: readonly InboxRow[], open: re
   }
   if (task.open.kind === "calling") {
     const { retryAtMs: atMs } = task.open;
-    return atMs !== null && atMs > nowMs ? { move: "sleep", untilMs: earliest([atMs, ...(overdueMs === null ? [] : [overdueMs])]) } : { move: "call" };
+    return atMs !== null && atMs > nowMs
+      ? { move: "sleep", untilMs: earliest([atMs, ...(overdueMs === null ? [] : [overdueMs])]) }
+      : { move: "call" };
   }
   if (task.open.kind === "reading") return asleep;
   const idle = open.length === 0 && !task.children.some((child) => child.open);

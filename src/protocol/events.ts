@@ -71,7 +71,14 @@ export type TaskEvent =
       machine: string | null;
       threadId: string;
     }
-  | { kind: "task.inbox"; itemId: string; item: "row" | "result" | "notice" | "child"; threadId?: string; threadSeq?: number; tainting: boolean }
+  | {
+      kind: "task.inbox";
+      itemId: string;
+      item: "row" | "result" | "notice" | "child";
+      threadId?: string;
+      threadSeq?: number;
+      tainting: boolean;
+    }
   | {
       kind: "task.model";
       step: number;

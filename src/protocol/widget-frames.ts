@@ -41,7 +41,14 @@ export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 
 /** A row as the page shows it: no more than a person needs, nothing of other audiences. */
 export type WidgetRow =
-  | { kind: "message"; from: { role: Role; name: string; you: boolean }; text: string; clientMsgId?: string; mode?: InputMode; atMs: number }
+  | {
+      kind: "message";
+      from: { role: Role; name: string; you: boolean };
+      text: string;
+      clientMsgId?: string;
+      mode?: InputMode;
+      atMs: number;
+    }
   /** An earlier message of the thread was changed; `of` is its clientMsgId. */
   | { kind: "amend"; of: string; change: Amendment; text: string; atMs: number }
   | { kind: "reply"; replyKind: "reply" | "relay" | "notice"; text: string; state: OutboundState; taskId?: string; atMs: number }

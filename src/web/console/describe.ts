@@ -171,7 +171,10 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "task.rejected":
       return withDetail({ filter: "said", text: "A message was not taken", tone: "bad", ids: [event.itemId] }, event.reason);
     case "task.backlog":
-      return withDetail({ filter: "said", text: backlogWords[event.change](event.by?.name ?? "The task"), ids: [event.itemId] }, event.text);
+      return withDetail(
+        { filter: "said", text: backlogWords[event.change](event.by?.name ?? "The task"), ids: [event.itemId] },
+        event.text,
+      );
     case "task.interrupted":
       return { filter: "said", text: `${event.by.name} interrupts it`, tone: "wait", ids: event.commands };
     case "task.spawned":
