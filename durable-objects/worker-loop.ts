@@ -1,8 +1,6 @@
 // The two loops of a worker session over its rows: one takes steps, the other carries effects out. Both may be started again at any time.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
-import { toolsOf } from "../src/core/profiles.ts";
 import { withCard } from "../src/core/worker-card.ts";
-import { workerOutputTokens, workerPrompt } from "../src/core/worker-prompt.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
@@ -10,25 +8,19 @@ import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
-import { asFault, Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { Model, ModelReply } from "../src/protocol/model.ts";
+import type { Model } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { profilesInForce } from "../src/storage/profiles.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
+import { type Answer, askWorkerModel, faultOf } from "./worker-model.ts";
 
 /** When work that was to begin at once did not begin, the alarm begins it. */
 const fallbackMs = 5_000;
-/** The provider's own timeout comes first; this one is for a provider that ignores it. */
-const callGraceMs = 5_000;
-
-type Answer = { reply: ModelReply } | { error: unknown };
-
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
   readonly store: WorkerStore;
@@ -184,7 +176,7 @@ export class WorkerLoop {
     const startedMs = Date.now();
     await this.fault("worker.model.called");
     this.#profiles = await profilesInForce(this.#db, Date.now());
-    const answer = await this.#ask(task.profile, unwanted);
+    const answer = await askWorkerModel(this.#config, this.#model, { profile: task.profile, messages: this.store.transcript(), unwanted });
     await this.fault("worker.model.answered");
     this.#held = null;
     this.#giveUp = null;
@@ -192,28 +184,6 @@ export class WorkerLoop {
     this.#stumbles = 0;
     await this.fault("worker.step.committed");
     void this.#sends.kick();
-  }
-
-  async #ask(profile: Profile, unwanted: Promise<void>): Promise<Answer> {
-    const { worker } = this.#config.model;
-    const { timeoutMs } = worker;
-    const model =
-      profile.model === null || worker.provider === "offline" ? this.#model : createModel({ ...worker, modelName: profile.model });
-    const request = {
-      system: workerPrompt(this.#config.agentName, profile),
-      messages: this.store.transcript(),
-      tools: toolsOf(profile),
-      maxOutputTokens: workerOutputTokens,
-    };
-    const given = unwanted.then((): never => {
-      throw new Fault("unavailable", "The answer is not wanted any more.");
-    });
-    try {
-      const call = Promise.race([model.call(request, { timeoutMs, unwanted }), given]);
-      return { reply: await withTimeout(call, timeoutMs + callGraceMs, "The model") };
-    } catch (error) {
-      return { error };
-    }
   }
 
   /** [W12] Commits only under the lease that the call was made with. */
@@ -251,6 +221,3 @@ export class WorkerLoop {
     await this.#effects.listWake(this.alarms.nextMs());
   }
 }
-
-const faultOf = (error: unknown): Pick<Fault, "message" | "retry" | "retryAfterMs"> =>
-  asFault(error) ?? { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };

@@ -4,15 +4,16 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
-import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
-import { laneOf, refuseCommand } from "./authority.ts";
-import { childId, ownerOf } from "./ids.ts";
-import { mayUse, toolsOf } from "./profiles.ts";
-import { callKey } from "./same-work.ts";
+import { refuseCommand } from "./authority.ts";
+import { childId } from "./ids.ts";
+import { mayUse } from "./profiles.ts";
+import { isOwn, mayRecall, notOfProfile, parseCall } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { fitSum, isContext } from "./worker-context.ts";
 import { endTask } from "./worker-end.ts";
+import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { takeNext } from "./worker-input.ts";
 import {
@@ -28,8 +29,6 @@ import {
 } from "./worker-state.ts";
 
 const maxMuteReplies = 2;
-/** The same call this often in a row is noticed, and not made again. */
-const repeatsNoticed = 3;
 const dayMs = 24 * 60 * 60_000;
 const maxWaitMs = 30 * dayMs;
 
@@ -173,7 +172,7 @@ class Deciding {
 
   take(raw: ModelReply["calls"][number]): void {
     const { task } = this.#change;
-    const repeated = this.#noticeRepeat(raw) >= repeatsNoticed;
+    const repeated = countRepeat(task, raw) >= repeatsNoticed;
     const call = parseCall(raw);
     const outcome: Done | Asked =
       task.mode.mode === "ended"
@@ -182,7 +181,7 @@ class Deciding {
           ? this.#refused(raw.callId, raw.tool, { error: call.problem })
           : !mayUse(task.profile, call.tool)
             ? this.#refused(raw.callId, raw.tool, {
-                refused: `${call.tool} is not a tool of the profile ${task.profile.name}. ${others(task)}`,
+                refused: notOfProfile(task, call.tool),
               })
             : repeated && isWork(call.tool)
               ? this.#refused(raw.callId, raw.tool, { refused: `the same was just done ${repeatsNoticed - 1} times; it is not done again` })
@@ -356,7 +355,7 @@ class Deciding {
           return this.#refused(call.callId, call.tool, {
             not_sent: "children of yours are still at work; wait for them, or stop them",
           });
-        if (kind === "failed" && this.#retriesFirst())
+        if (kind === "failed" && retriesFirst(task))
           return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);
         const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
@@ -373,18 +372,6 @@ class Deciding {
     }
   }
 
-  /** [WF1] What failed is tried once more, with the goal said in other words; only where there was an attempt, and calls are left for another. */
-  #retriesFirst(): boolean {
-    const { task } = this.#change;
-    const { title, endpoint, authority } = task.start;
-    const able = endpoint !== null && refuseCommand({ authority, tainted: task.tainted }) === null;
-    if (task.retried || task.commands === 0 || !able || task.steps + 1 >= task.allowance) return false;
-    task.retried = true;
-    const notice = `Before you give up on "${title}": say in one sentence what outcome is wanted, without the way that failed. Then try one other way to it. If that fails too, report \`failed\` with both.`;
-    task.notices = [...task.notices, notice];
-    return true;
-  }
-
   #done(call: WorkerCall, output: object, again: boolean): Done {
     this.#ledger(call.callId, call.tool, "done", JSON.stringify(output));
     return { output, again };
@@ -399,54 +386,4 @@ class Deciding {
     const named = commandId === undefined ? {} : { commandId };
     this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, ...named, detail });
   }
-
-  /** [WF2] How often this call was made in a row. */
-  #noticeRepeat(raw: ModelReply["calls"][number]): number {
-    const { task } = this.#change;
-    if (raw.tool === "wait") return 0;
-    const key = callKey(raw.tool, raw.input);
-    const count = task.repeat.key === key ? task.repeat.count + 1 : 1;
-    task.repeat = { key, count };
-    if (count % repeatsNoticed === 0) {
-      const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row. Doing it again changes nothing: try another way, or report.`;
-      task.notices = [...task.notices, notice];
-    }
-    return count;
-  }
-}
-
-/** Calls that do something or read something; a report is never a repetition that could be left out. */
-const isWork = (tool: WorkerTool): boolean => tool !== "report" && tool !== "wait";
-
-const others = (task: TaskState): string =>
-  `Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
-
-/** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
-function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
-  if (!Object.hasOwn(workerTools, raw.tool))
-    return { problem: `There is no tool "${raw.tool}". The tools are: ${Object.keys(workerTools).join(", ")}.` };
-  const tool = raw.tool as WorkerTool;
-  const parsed = workerTools[tool].input.safeParse(raw.input);
-  if (parsed.success) return { callId: raw.callId, tool, input: parsed.data } as WorkerCall;
-  const issues = parsed.error.issues.map(
-    (issue) => `${issue.path.length === 0 ? "input" : issue.path.join(".")}: ${issue.message} (${issue.code})`,
-  );
-  return { problem: `The input of ${tool} is not valid. ${issues.join("; ")}` };
-}
-
-/** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
-const mayRecall = (task: TaskState, id: string, facts: ReplyFacts): boolean =>
-  (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, facts);
-
-function isOwn(task: TaskState, id: string, facts: ReplyFacts): boolean {
-  const { taskId } = task.start;
-  const thread = ownerOf(id, "thr");
-  return (
-    id === taskId ||
-    task.threads.includes(id) ||
-    (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
-    (id.startsWith("rep_") && ownerOf(id, "tsk") === taskId) ||
-    facts.commandOf(id) !== null ||
-    facts.ownsArtifact(id)
-  );
 }

@@ -2,6 +2,7 @@
 import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { Authority } from "./principal.ts";
+import type { Profile } from "./profile.ts";
 import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
@@ -28,6 +29,9 @@ export type DecisionAnswer = { decision: Extract<RouterEvent, { kind: "router.de
 export type EndpointRow = { endpointId: string; name: string; platform: string; createdMs: number; revokedMs: number | null };
 export type EndpointsAnswer = { endpoints: EndpointRow[] };
 export type EnrolmentAnswer = { code: string; expiresMs: number; commands: string[] };
+
+export type ProfilesAnswer = { profiles: Profile[] };
+export type ProfileAnswer = { profile: Profile };
 
 export type PersonRow = { personId: string; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };
 export type PeopleAnswer = { people: PersonRow[] };

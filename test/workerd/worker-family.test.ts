@@ -16,7 +16,6 @@ import {
   script,
   type TestTask,
   until,
-  untilCommands,
   untilRequests,
   untilStatus,
 } from "./worker-helpers.ts";

@@ -1,13 +1,14 @@
 // A task as a card in the conversation: what it is, how it stands, its answer, and a place to talk to it.
 import { useState } from "preact/hooks";
+import { limits } from "../../protocol/limits.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
-import { actionsOf, statusView } from "../shared/status.ts";
+import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
 import { PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
-import { act, say } from "./store.ts";
+import { act, amend, say } from "./store.ts";
 
 const words = {
   stop: { idle: "Stop", pressed: "Stopping" },
@@ -48,6 +49,81 @@ function Actions(props: { topic: TopicView }) {
         );
       })}
     </>
+  );
+}
+
+/** What waits for the current work's report: each can be changed, handed over now, or taken back. */
+function Backlog(props: { topic: TopicView }) {
+  const { queued, threadId } = props.topic;
+  const [editing, setEditing] = useState<{ id: string; text: string } | null>(null);
+  if (queued.length === 0) return null;
+  const save = () => {
+    if (editing && editing.text.trim() !== "") amend(threadId, editing.id, "edit", editing.text.trim());
+    setEditing(null);
+  };
+  return (
+    <section class="backlog" aria-label="Queued messages">
+      <h4 class="fine muted">Queued, to be done next: {queued.length}</h4>
+      <ol>
+        {queued.map(({ clientMsgId: id, text }) =>
+          editing?.id === id ? (
+            <li key={id}>
+              <textarea
+                rows={2}
+                dir="auto"
+                aria-label="Change the queued message"
+                maxLength={limits.maxMessageChars}
+                value={editing.text}
+                onInput={(event) => setEditing({ id, text: event.currentTarget.value })}
+                onKeyDown={(event) => {
+                  if (event.key === "Escape") setEditing(null);
+                }}
+              />
+              <span class="backlog-buttons">
+                <button type="button" class="btn btn-main" onClick={save}>
+                  Save
+                </button>
+                <button type="button" class="btn btn-bare" onClick={() => setEditing(null)}>
+                  Leave it
+                </button>
+              </span>
+            </li>
+          ) : (
+            <li key={id}>
+              <p class="plain" dir="auto">
+                {text}
+              </p>
+              <span class="backlog-buttons">
+                <button
+                  type="button"
+                  class="btn btn-bare"
+                  aria-label={`Change “${text.slice(0, 60)}”`}
+                  onClick={() => setEditing({ id, text })}
+                >
+                  Edit
+                </button>
+                <button
+                  type="button"
+                  class="btn btn-bare"
+                  aria-label={`Hand over now: “${text.slice(0, 60)}”`}
+                  onClick={() => amend(threadId, id, "now")}
+                >
+                  Now
+                </button>
+                <button
+                  type="button"
+                  class="btn btn-bare"
+                  aria-label={`Take back “${text.slice(0, 60)}”`}
+                  onClick={() => amend(threadId, id, "withdraw")}
+                >
+                  Remove
+                </button>
+              </span>
+            </li>
+          ),
+        )}
+      </ol>
+    </section>
   );
 }
 
@@ -102,6 +178,7 @@ export function TaskCardView(props: { topic: TopicView }) {
           <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
         ))}
       </div>
+      <Backlog topic={topic} />
       <footer class="card-foot">
         {open || replying ? (
           <Composer
@@ -110,7 +187,8 @@ export function TaskCardView(props: { topic: TopicView }) {
             draftKey={`draft:${topic.threadId}`}
             label={`Reply to the task “${title}”`}
             placeholder={view?.forYou ? "Answer …" : "Reply to this task …"}
-            onSend={(text) => say(topic.threadId, text)}
+            busy={card !== null && isBusy(card)}
+            onSend={(text, mode) => say(topic.threadId, text, mode)}
           />
         ) : null}
         <span class="card-buttons">
