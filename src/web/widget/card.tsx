@@ -1,11 +1,11 @@
 // A task as a card in the conversation: what it is, how it stands, its answer, and a place to talk to it.
 import { useState } from "preact/hooks";
-import { limits } from "../../protocol/limits.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
 import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
+import { write } from "./keep.ts";
 import { PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
 import { act, amend, say } from "./store.ts";
@@ -52,76 +52,54 @@ function Actions(props: { topic: TopicView }) {
   );
 }
 
+const Small = (props: { word: string; about: string; onClick: () => void }) => (
+  <button type="button" class="btn btn-bare" aria-label={`${props.word}: “${props.about.slice(0, 60)}”`} onClick={props.onClick}>
+    {props.word}
+  </button>
+);
+
 /** What waits for the current work's report: each can be changed, handed over now, or taken back. */
 function Backlog(props: { topic: TopicView }) {
   const { queued, threadId } = props.topic;
-  const [editing, setEditing] = useState<{ id: string; text: string } | null>(null);
+  const [editing, setEditing] = useState<string | null>(null);
   if (queued.length === 0) return null;
-  const save = () => {
-    if (editing && editing.text.trim() !== "") amend(threadId, editing.id, "edit", editing.text.trim());
-    setEditing(null);
-  };
   return (
     <section class="backlog" aria-label="Queued messages">
-      <h4 class="fine muted">Queued, to be done next: {queued.length}</h4>
+      <h4 class="fine muted">Queued: {queued.length}</h4>
       <ol>
-        {queued.map(({ clientMsgId: id, text }) =>
-          editing?.id === id ? (
-            <li key={id}>
-              <textarea
-                rows={2}
-                dir="auto"
-                aria-label="Change the queued message"
-                maxLength={limits.maxMessageChars}
-                value={editing.text}
-                onInput={(event) => setEditing({ id, text: event.currentTarget.value })}
-                onKeyDown={(event) => {
-                  if (event.key === "Escape") setEditing(null);
+        {queued.map(({ clientMsgId: id, text }) => (
+          <li key={id}>
+            {editing === id ? (
+              <Composer
+                small
+                autoFocus
+                draftKey={`edit:${id}`}
+                label="Change the queued message"
+                placeholder={text}
+                onSend={(next) => {
+                  amend(threadId, id, "edit", next);
+                  setEditing(null);
                 }}
               />
-              <span class="backlog-buttons">
-                <button type="button" class="btn btn-main" onClick={save}>
-                  Save
-                </button>
-                <button type="button" class="btn btn-bare" onClick={() => setEditing(null)}>
-                  Leave it
-                </button>
-              </span>
-            </li>
-          ) : (
-            <li key={id}>
+            ) : (
               <p class="plain" dir="auto">
                 {text}
               </p>
-              <span class="backlog-buttons">
-                <button
-                  type="button"
-                  class="btn btn-bare"
-                  aria-label={`Change “${text.slice(0, 60)}”`}
-                  onClick={() => setEditing({ id, text })}
-                >
-                  Edit
-                </button>
-                <button
-                  type="button"
-                  class="btn btn-bare"
-                  aria-label={`Hand over now: “${text.slice(0, 60)}”`}
-                  onClick={() => amend(threadId, id, "now")}
-                >
-                  Now
-                </button>
-                <button
-                  type="button"
-                  class="btn btn-bare"
-                  aria-label={`Take back “${text.slice(0, 60)}”`}
-                  onClick={() => amend(threadId, id, "withdraw")}
-                >
-                  Remove
-                </button>
-              </span>
-            </li>
-          ),
-        )}
+            )}
+            <span class="backlog-buttons">
+              <Small
+                word={editing === id ? "Leave it" : "Edit"}
+                about={text}
+                onClick={() => {
+                  if (editing !== id) write(`edit:${id}`, text);
+                  setEditing(editing === id ? null : id);
+                }}
+              />
+              <Small word="Now" about={text} onClick={() => amend(threadId, id, "now")} />
+              <Small word="Remove" about={text} onClick={() => amend(threadId, id, "withdraw")} />
+            </span>
+          </li>
+        ))}
       </ol>
     </section>
   );
