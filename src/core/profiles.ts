@@ -1,16 +1,13 @@
 // The profiles that are shipped, and what a profile lets a worker do. A team's own versions come from D1 and win over these.
-import type { Profile } from "../protocol/profile.ts";
-import { type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
-
-/** Tools of every worker: without them it could neither speak nor wait, nor give its work away. */
-const commonTools: readonly WorkerTool[] = ["report", "recall", "wait", "hand_off"];
+import { defaultProfile, type Profile } from "../protocol/profile.ts";
+import { machineTools, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 
 const readers: readonly WorkerTool[] = ["read_file", "list_files", "search_files"];
 const commands: readonly WorkerTool[] = ["run_command", "stop_command", "read_output"];
 const family: readonly WorkerTool[] = ["spawn", "tell_child", "stop_child"];
 
-/** What a task gets when nothing else was named. */
-export const defaultProfile = "general";
+/** What a profile must name to have it. All else every worker has: without it, it could neither speak nor wait, nor give its work away. */
+const granted: readonly string[] = [...machineTools, ...commands, ...family];
 
 /** Shipped profiles, version 0: whatever a team saves is newer. */
 export const shippedProfiles: readonly Profile[] = [
@@ -65,7 +62,7 @@ export function profileNamed(name: string, saved: readonly Profile[] = []): Prof
 
 /** [WP1] What a worker of this profile may call; everything else is refused, whatever its model believes. */
 export const mayUse = (profile: Profile, tool: string): boolean =>
-  Object.hasOwn(workerTools, tool) && (commonTools.some((each) => each === tool) || profile.tools.includes(tool));
+  Object.hasOwn(workerTools, tool) && (!granted.includes(tool) || profile.tools.includes(tool));
 
 /** The tools of a profile as they are shown to its model, always in the same order. */
 export const toolsOf = (profile: Profile): Partial<typeof workerTools> =>

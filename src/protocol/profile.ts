@@ -18,3 +18,6 @@ export const profile = z.object({
   modelCalls: z.int().check(z.minimum(1), z.maximum(60)),
 });
 export type Profile = z.infer<typeof profile>;
+
+/** What a task gets when nothing else was named. */
+export const defaultProfile = "general";

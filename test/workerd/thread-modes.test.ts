@@ -40,7 +40,7 @@ async function withTopic(): Promise<{ page: Page; taskId: string; topicId: strin
 
 const triggersOf = (handed: readonly DeliveredRow[]) => handed.flatMap(({ row }) => (row.kind === "trigger" ? [row.trigger] : []));
 
-test("how a message meets a busy task, and what is changed of it later, reach the worker as rows, in order and once", async () => {
+test("[WI7] how a message meets a busy task, and what is changed of it later, reach the worker as rows, in order and once", async () => {
   const { page, topicId, handed } = await withTopic();
   page.say({ t: "send", clientMsgId: "message-1", threadId: topicId, text: "then lint", mode: "queue" });
   await page.acked("message-1");

@@ -53,7 +53,7 @@ function Actions(props: { topic: TopicView }) {
 }
 
 const Small = (props: { word: string; about: string; onClick: () => void }) => (
-  <button type="button" class="btn btn-bare" aria-label={`${props.word}: “${props.about.slice(0, 60)}”`} onClick={props.onClick}>
+  <button type="button" class="btn btn-bare" aria-label={`${props.word} “${props.about}”`} onClick={props.onClick}>
     {props.word}
   </button>
 );
@@ -64,43 +64,41 @@ function Backlog(props: { topic: TopicView }) {
   const [editing, setEditing] = useState<string | null>(null);
   if (queued.length === 0) return null;
   return (
-    <section class="backlog" aria-label="Queued messages">
-      <h4 class="fine muted">Queued: {queued.length}</h4>
-      <ol>
-        {queued.map(({ clientMsgId: id, text }) => (
-          <li key={id}>
-            {editing === id ? (
-              <Composer
-                small
-                autoFocus
-                draftKey={`edit:${id}`}
-                label="Change the queued message"
-                placeholder={text}
-                onSend={(next) => {
-                  amend(threadId, id, "edit", next);
-                  setEditing(null);
-                }}
-              />
-            ) : (
-              <p class="plain" dir="auto">
-                {text}
-              </p>
-            )}
-            <span class="backlog-buttons">
-              <Small
-                word={editing === id ? "Leave it" : "Edit"}
-                about={text}
-                onClick={() => {
-                  if (editing !== id) write(`edit:${id}`, text);
-                  setEditing(editing === id ? null : id);
-                }}
-              />
-              <Small word="Now" about={text} onClick={() => amend(threadId, id, "now")} />
-              <Small word="Remove" about={text} onClick={() => amend(threadId, id, "withdraw")} />
-            </span>
-          </li>
-        ))}
-      </ol>
+    <section class="card-rows backlog" aria-label="Queued messages">
+      <p class="fine muted">Queued</p>
+      {queued.map(({ clientMsgId: id, text }) => (
+        <div key={id} class="card-foot">
+          {editing === id ? (
+            <Composer
+              small
+              autoFocus
+              draftKey={`edit:${id}`}
+              label="Edit"
+              placeholder={text}
+              onSend={(next) => {
+                amend(threadId, id, "edit", next);
+                setEditing(null);
+              }}
+            />
+          ) : (
+            <p class="plain" dir="auto">
+              {text}
+            </p>
+          )}
+          <span class="card-buttons">
+            <Small
+              word={editing === id ? "Cancel" : "Edit"}
+              about={text}
+              onClick={() => {
+                if (editing !== id) write(`edit:${id}`, text);
+                setEditing(editing === id ? null : id);
+              }}
+            />
+            <Small word="Now" about={text} onClick={() => amend(threadId, id, "now")} />
+            <Small word="Remove" about={text} onClick={() => amend(threadId, id, "withdraw")} />
+          </span>
+        </div>
+      ))}
     </section>
   );
 }

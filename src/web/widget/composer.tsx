@@ -84,12 +84,11 @@ export function Composer(props: Props) {
         <SendIcon />
       </button>
       {props.busy && text.trim() !== "" ? (
-        <p class="composer-modes muted">
-          <span>Send is seen at the next step.</span>
-          <button type="button" class="btn btn-bare" title="It waits until the current work has reported" onClick={() => submit("queue")}>
+        <p class="composer-note card-line">
+          <button type="button" class="btn btn-bare" onClick={() => submit("queue")}>
             Queue
           </button>
-          <button type="button" class="btn btn-bare" title="What runs is stopped, then this is done" onClick={() => submit("interrupt")}>
+          <button type="button" class="btn btn-bare" onClick={() => submit("interrupt")}>
             Interrupt
           </button>
         </p>

@@ -132,15 +132,10 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
 }
 
 function itemOf({ seq, row }: ShownRow, state: Conversation, outbox: Outbox): Item[] {
-  switch (row.kind) {
-    case "topic":
-      return [{ kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }];
-    case "amend":
-      return [];
-    case "message":
-    case "reply":
-      return [{ kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row }];
-  }
+  if (row.kind === "amend") return [];
+  return row.kind === "topic"
+    ? [{ kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }]
+    : [{ kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row }];
 }
 
 /** The page from top to bottom: messages, tasks as cards, and what waits to be sent. */

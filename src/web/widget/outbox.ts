@@ -68,10 +68,8 @@ export const dueFrames = (outbox: Outbox, rootThreadId: string): OutboxFrame[] =
 export function parseEntry(text: string): OutboxEntry | null {
   try {
     const { frame, atMs } = JSON.parse(text) as { frame: OutboxFrame; atMs: number };
-    const isSend = frame.t === "send" && typeof frame.text === "string";
-    const isAct = frame.t === "act" && typeof frame.taskId === "string" && typeof frame.action === "string";
-    const isAmend = frame.t === "amend" && typeof frame.of === "string" && typeof frame.change === "string";
-    if ((!isSend && !isAct && !isAmend) || typeof frame.clientMsgId !== "string" || typeof frame.threadId !== "string") return null;
+    const content = frame.t === "send" ? frame.text : frame.t === "act" ? frame.taskId && frame.action : frame.of && frame.change;
+    if ([frame.clientMsgId, frame.threadId, content].some((field) => typeof field !== "string")) return null;
     return { frame, atMs: typeof atMs === "number" ? atMs : 0, state: "waiting" };
   } catch {
     // Kept by an older version, or damaged: there is nothing in it that could be sent.
