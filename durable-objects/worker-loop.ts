@@ -1,6 +1,7 @@
 // The two loops of a worker session over its rows: one takes steps, the other carries effects out. Both may be started again at any time.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
 import { withCard } from "../src/core/worker-card.ts";
+import { compact } from "../src/core/worker-compact.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
@@ -149,7 +150,8 @@ export class WorkerLoop {
           this.decide(() => pauseTask(task, nowMs));
           break;
         case "begin":
-          this.decide(() => beginStep(task, pending, facts));
+          if (this.store.transcriptChars() > limits.compactTranscriptChars) this.decide(() => this.#compact(task));
+          this.decide(() => beginStep(this.store.task() ?? task, pending, facts));
           await this.#callModel();
           break;
         case "call": {
@@ -161,6 +163,10 @@ export class WorkerLoop {
         }
       }
     }
+  }
+
+  #compact(task: TaskState): Change | null {
+    return compact(task, { rows: this.store.transcriptRows(), commands: this.store.allCommands(), notes: this.store.notes() });
   }
 
   async #callModel(): Promise<void> {

@@ -173,9 +173,19 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
       allowance,
       profile: task.profile.name,
       reports: store.reports(),
+      notes: store.notes(),
       backlog: store.backlog().flatMap(({ key, item }) => queuedMessage(key, item)),
       children: task.children.map(({ taskId, title, profile, share, open }) => ({ taskId, title, profile, share, open })),
     };
+  }
+
+  async segment({ id }: { id: string }): Promise<{ text: string; tainting: boolean } | null> {
+    const store = this.#opened?.store;
+    const task = store?.task() ?? null;
+    const part = task?.aside?.segments.find((segment) => segment.id === id);
+    if (!store || !task || !part) return null;
+    const messages = store.transcriptRows(part.fromRow, part.toRow).map(({ message }) => JSON.stringify(message));
+    return { text: messages.join("\n"), tainting: task.tainted };
   }
 
   async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {

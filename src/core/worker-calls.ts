@@ -33,7 +33,7 @@ export function isOwn(task: TaskState, id: string, own: Own): boolean {
     id === taskId ||
     task.threads.includes(id) ||
     (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
-    (id.startsWith("rep_") && ownerOf(id, "tsk") === taskId) ||
+    (/^(rep|seg)_/.test(id) && ownerOf(id, "tsk") === taskId) ||
     own.commandOf(id) !== null ||
     own.ownsArtifact(id)
   );

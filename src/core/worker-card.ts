@@ -41,6 +41,8 @@ export function lineOfCall(call: WorkerCall): string {
       return `reading ${call.input.id}`;
     case "report":
       return oneLine(call.input.text);
+    case "note":
+      return `noting a ${call.input.kind}`;
     case "spawn":
       return `starting a child: ${oneLine(call.input.title)}`;
     case "tell_child":

@@ -215,6 +215,8 @@ class Deciding {
         return this.#recall(call);
       case "report":
         return this.#report(call);
+      case "note":
+        return this.#note(call);
       case "spawn":
         return this.#spoken(call, spawnChild(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "tell_child":
@@ -239,6 +241,16 @@ class Deciding {
     if (until === undefined) return seconds === undefined ? null : nowMs + Math.min(seconds * 1000, maxWaitMs);
     const atMs = Date.parse(until);
     return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
+  }
+
+  #note(call: Extract<WorkerCall, { tool: "note" }>): Done {
+    const { task } = this.#change;
+    if (task.notes >= limits.maxNotes)
+      return this.#refused(call.callId, call.tool, { refused: `${limits.maxNotes} notes are all that a task may keep.` });
+    task.notes += 1;
+    const { kind, text, outcome } = call.input;
+    this.#change.notes.push({ step: this.#step, kind, text, ...(outcome === undefined ? {} : { outcome }) });
+    return this.#done(call, { noted: task.notes }, false);
   }
 
   #spoken(call: WorkerCall, answer: Spoken): Done {

@@ -264,7 +264,12 @@ export function commandSettled(task: TaskState, command: WorkerCommand, result: 
   const change = changeOf(task, "a result arrived");
   if (row === null) return change;
   const detail = lineOfResult(command.what, result);
-  change.commands.push({ ...command, open: false, ...(result.output.spilled ? { artifactId: result.output.artifactId } : {}) });
+  change.commands.push({
+    ...command,
+    open: false,
+    ended: detail,
+    ...(result.output.spilled ? { artifactId: result.output.artifactId } : {}),
+  });
   change.events.push(inboxEvent(row.key, row.item), {
     kind: "task.tool",
     step: command.step,

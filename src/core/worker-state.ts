@@ -6,7 +6,7 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { Report, TaskCard, TaskStart } from "../protocol/task.ts";
+import type { Note, Report, TaskCard, TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
@@ -28,6 +28,9 @@ type OpenStep =
   | { kind: "none" }
   | { kind: "calling"; step: number; attempts: number; retryAtMs: number | null }
   | { kind: "reading"; step: number };
+
+/** Rows of the transcript from one number to another, both included. */
+export type Segment = { id: string; fromRow: number; toRow: number };
 
 /** A child, as its parent keeps it. `lostMs`: without an end by then it counts as lost. */
 export type Child = { taskId: TaskId; title: string; goal: string; profile: string; share: number; open: boolean; lostMs: number };
@@ -54,6 +57,9 @@ export type TaskState = {
   /** Queued messages, oldest first: inbox key, and the source's own id of each. */
   backlog: { key: string; ref: string }[];
   children: Child[];
+  /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
+  aside: { segments: Segment[]; head: string } | null;
+  notes: number;
   handOffs: number;
   /** Commands that were started in all. */
   commands: number;
@@ -96,6 +102,8 @@ export type WorkerCommand = {
   online: boolean;
   machine: string;
   artifactId?: ArtifactId;
+  /** How it ended, in a few words. */
+  ended?: string;
 };
 
 /** A call of a step and its one result; null until its read is answered. */
@@ -140,6 +148,7 @@ export type Change = {
   calls: StepCall[];
   commands: WorkerCommand[];
   reports: Report[];
+  notes: Note[];
 };
 
 /** Stand in for the step of rows that no step took: given back, kept in the backlog, refused. */
@@ -161,6 +170,7 @@ export const changeOf = (task: TaskState, why = ""): Change => ({
   calls: [],
   commands: [],
   reports: [],
+  notes: [],
 });
 
 /** The key under which an item enters the inbox once. */
@@ -234,6 +244,8 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     overdue: false,
     backlog: [],
     children: [],
+    aside: null,
+    notes: 0,
     handOffs: 0,
     commands: 0,
     retried: false,

@@ -58,6 +58,10 @@ export const limits = {
   maxBacklog: 20,
   /** Unread rows of one task; a flood past it is refused with a notice. */
   maxPendingRows: 500,
+  /** Characters of a worker's transcript at which its older part is put aside; about 80,000 tokens. */
+  compactTranscriptChars: 320_000,
+  /** Notes of one task over its life. */
+  maxNotes: 200,
   /** Commands of one task over its life: a runaway loop ends here, not at the machine. */
   maxCommandsPerTask: 200,
   /** Children of one task over its life, and how deep a family may be. */

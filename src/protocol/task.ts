@@ -39,6 +39,10 @@ export type TaskStart = z.infer<typeof taskStart>;
 
 export const reportKinds = ["progress", "question", "blocked", "done", "failed"] as const;
 
+export const noteKinds = ["fact", "question", "approach"] as const;
+/** What a worker keeps for good, in its own name. */
+export type Note = { step: number; kind: (typeof noteKinds)[number]; text: string; outcome?: string };
+
 /** What a worker session tells the router. `text` is ready to show. */
 export const report = z.object({
   id: reportId,
@@ -98,4 +102,5 @@ export type TaskDescription = {
   profile: string;
   /** Model calls that it may make in all, its children's shares not counted. */
   allowance: number;
+  notes: Note[];
 };

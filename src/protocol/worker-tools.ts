@@ -1,6 +1,6 @@
 // A worker session's tools. Those on a machine start and return at once; their result is a later inbox row.
 import * as z from "zod/mini";
-import { reportKinds } from "./task.ts";
+import { noteKinds, reportKinds } from "./task.ts";
 
 const workspace = z.optional(z.string().check(z.maxLength(100)));
 const path = z.string().check(z.minLength(1), z.maxLength(4096));
@@ -60,6 +60,15 @@ export const workerTools = {
       seconds: z.optional(count),
       until: z.optional(z.string().check(z.maxLength(40))),
       reason: z.string().check(z.maxLength(300)),
+    }),
+  },
+  note: {
+    description:
+      "Keep what must outlast this context: a confirmed `fact`, an open `question`, or an `approach` that you tried, with its outcome. Notes are never changed, only added.",
+    input: z.object({
+      kind: z.enum(noteKinds),
+      text: z.string().check(z.minLength(1), z.maxLength(1000)),
+      outcome: z.optional(z.string().check(z.maxLength(500))),
     }),
   },
   spawn: {

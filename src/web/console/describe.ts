@@ -188,6 +188,12 @@ export function describeEvent(event: SwitchyardEvent): Line {
         text: `A child has ended: ${event.kindOfReport}; ${event.returned} model calls came back`,
         ids: [event.child, event.report],
       };
+    case "task.compacted":
+      return {
+        filter: "detail",
+        text: `Puts the older part of its transcript aside (${event.charsBefore} → ${event.charsAfter} characters)`,
+        ids: [event.segment],
+      };
     case "task.hand_off":
       return withDetail(
         { filter: "work", text: `Handed on from ${event.from} to ${event.to} (${event.count})`, ids: [] },
