@@ -1,5 +1,6 @@
 // One task: what others may say to it. What that changes is decided in src/core/worker-*.ts and carried on by its loop.
 import { DurableObject } from "cloudflare:workers";
+import { taskAudience } from "../src/core/audience.ts";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { profileNamed } from "../src/core/profiles.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
@@ -179,13 +180,13 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     };
   }
 
-  async segment({ id }: { id: string }): Promise<{ text: string; tainting: boolean } | null> {
+  async segment({ id }: { id: string }): ReturnType<WorkerSessionRpc["segment"]> {
     const store = this.#opened?.store;
     const task = store?.task() ?? null;
     const part = task?.aside?.segments.find((segment) => segment.id === id);
     if (!store || !task || !part) return null;
     const messages = store.transcriptRows(part.fromRow, part.toRow).map(({ message }) => JSON.stringify(message));
-    return { text: messages.join("\n"), tainting: task.tainted };
+    return { text: messages.join("\n"), tainting: task.tainted, audience: taskAudience(task.start) };
   }
 
   async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {

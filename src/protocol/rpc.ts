@@ -94,7 +94,7 @@ export interface WorkerSessionRpc extends ObjectRpc {
   start(input: TaskStart): Promise<{ started: boolean }>;
   deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;
   /** A part of the transcript that was put aside, as text; null when there is no such part. */
-  segment(input: { id: string }): Promise<{ text: string; tainting: boolean } | null>;
+  segment(input: { id: string }): Promise<{ text: string; tainting: boolean; audience: string } | null>;
   /** A child of this task reports. */
   childReport(input: Report): Promise<void>;
   /** Changes a message that no step took yet: the console's way; people in a thread do it by a row. */

@@ -217,7 +217,11 @@ async function readSegment(objects: Places, id: string, page: number): Promise<R
   if (taskId === null || found === null) return null;
   const text = slice(found.text, page);
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
-  return { text: lines({ segment: id, task: taskId, page, pages: pagesOf(found.text), text }), tainting: found.tainting };
+  return {
+    text: lines({ segment: id, task: taskId, page, pages: pagesOf(found.text), text }),
+    tainting: found.tainting,
+    audience: found.audience,
+  };
 }
 
 async function readCommand(objects: Places, id: string, page: number): Promise<Recalled | null> {
