@@ -42,3 +42,15 @@ export function isOwn(task: TaskState, id: string, own: Own): boolean {
 /** What a model hears that asks for a tool which its profile lacks. */
 export const notOfProfile = (task: TaskState, tool: string): string =>
   `${tool} is not a tool of the profile ${task.profile.name}. Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
+
+const maxWaitMs = 30 * 24 * 60 * 60_000;
+
+/** When a wait is over: null without a time, at most 30 days ahead. */
+export function waitUntilMs(
+  input: { seconds?: number | undefined; until?: string | undefined },
+  nowMs: number,
+): number | null | "unreadable" {
+  if (input.until === undefined) return input.seconds === undefined ? null : nowMs + Math.min(input.seconds * 1000, maxWaitMs);
+  const atMs = Date.parse(input.until);
+  return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
+}

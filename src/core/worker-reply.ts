@@ -9,7 +9,7 @@ import { taskAudience } from "./audience.ts";
 import { refuseCommand } from "./authority.ts";
 import { childId } from "./ids.ts";
 import { mayUse } from "./profiles.ts";
-import { isOwn, mayRecall, notOfProfile, parseCall } from "./worker-calls.ts";
+import { isOwn, mayRecall, notOfProfile, parseCall, waitUntilMs } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { fitSum, isContext } from "./worker-context.ts";
 import { endTask } from "./worker-end.ts";
@@ -29,8 +29,6 @@ import {
 } from "./worker-state.ts";
 
 const maxMuteReplies = 2;
-const dayMs = 24 * 60 * 60_000;
-const maxWaitMs = 30 * dayMs;
 
 type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
 
@@ -226,7 +224,7 @@ class Deciding {
       case "hand_off":
         return this.#spoken(call, handOff(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "wait": {
-        const untilMs = this.#untilMs(call.input);
+        const untilMs = waitUntilMs(call.input, this.#facts.nowMs);
         if (untilMs === "unreadable")
           return this.#refused(call.callId, call.tool, { error: "`until` must be an ISO time, such as 2027-01-31T09:00:00Z." });
         // A result that the model has not seen yet comes first.
@@ -234,13 +232,6 @@ class Deciding {
         return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
       }
     }
-  }
-
-  #untilMs({ seconds, until }: Extract<WorkerCall, { tool: "wait" }>["input"]): number | null | "unreadable" {
-    const { nowMs } = this.#facts;
-    if (until === undefined) return seconds === undefined ? null : nowMs + Math.min(seconds * 1000, maxWaitMs);
-    const atMs = Date.parse(until);
-    return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
   }
 
   #note(call: Extract<WorkerCall, { tool: "note" }>): Done {
