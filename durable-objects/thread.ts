@@ -3,7 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { judge } from "../src/core/gate.ts";
+import { asksNothing, judge } from "../src/core/gate.ts";
 import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
 import { duplicateOf, planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
@@ -232,7 +232,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         const comer = { source: trigger.source, place: this.#id, sender: "people" as const };
         await admit(this.env.DB, comer, Date.now(), this.#config.doorLimitFactor);
         this.ctx.waitUntil(shareLimits(this.env.DB, Date.now(), this.#config.doorLimitFactor));
-        const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        const verdict = asksNothing(trigger) ?? judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         // The revocation may have come while this waited for the rules.
         if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
         this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));

@@ -60,6 +60,12 @@ const rulesFor = (
 const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
 
 /** Version 0: in force until an owner saves rules of the team's own. */
+/** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules say of messages. */
+export const asksNothing = (trigger: Trigger): Verdict | null =>
+  trigger.amends === undefined || trigger.amends.change === "edit"
+    ? null
+    : { outcome: "record", rule: "amended", reason: "It only changes an earlier message." };
+
 export const defaultRules: GateRules = {
   version: 0,
   rules: [

@@ -199,13 +199,17 @@ export const deliveredKinds = ["thread.accepted", "thread.outbound"] as const sa
 export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null {
   switch (row.kind) {
     case "trigger": {
-      const { principal, deliveryId, source, kind, text } = row.trigger;
-      if (source !== webSource || kind !== "message" || principal.id !== viewerId) return null;
+      const { principal, deliveryId, source, kind, text, mode, amends, externalId } = row.trigger;
+      if (source !== webSource || principal.id !== viewerId) return null;
+      if (amends !== undefined && externalId !== undefined)
+        return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };
+      if (kind !== "message") return null;
       return {
         kind: "message",
         from: { role: principal.role, name: principal.name, you: true },
         text,
         clientMsgId: deliveryId.slice(viewerId.length + 1),
+        ...(mode === undefined ? {} : { mode }),
         atMs: row.atMs,
       };
     }

@@ -11,6 +11,8 @@ import type {
   EnrolmentAnswer,
   InviteAnswer,
   PeopleAnswer,
+  ProfileAnswer,
+  ProfilesAnswer,
   TasksAnswer,
   ThreadAnswer,
 } from "../protocol/console.ts";
@@ -18,11 +20,14 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
+import { profile } from "../protocol/profile.ts";
+import { amendments } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import { markOf } from "../storage/policies.ts";
+import { listProfiles, saveProfile } from "../storage/profiles.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
@@ -104,6 +109,33 @@ consoleDoor.post("/tasks/:id/cancel", async (c) => {
   found(await remote(task.describe()), `There is no task ${id}.`);
   return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
 });
+
+const amendment = z.object({
+  change: z.enum(amendments),
+  text: z.optional(z.string().check(z.trim(), z.minLength(1), z.maxLength(limits.maxMessageChars))),
+});
+
+consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const itemId = c.req.param("item");
+  const { change, text } = await bodyOf(c, amendment);
+  if (change === "edit" && text === undefined) throw new Fault("bad_input", "text: a changed message needs its new words");
+  const task = c.env.WORKER_SESSION.getByName(id);
+  found(await remote(task.describe()), `There is no task ${id}.`);
+  const { ok } = await remote(task.amend({ by: operator, itemId, change, ...(text === undefined ? {} : { text }) }));
+  if (!ok)
+    throw new Fault(
+      "conflict",
+      "The task has read this message already, or it was taken back. Say what should be different in its thread.",
+    );
+  return c.json({ ok: true });
+});
+
+consoleDoor.get("/profiles", async (c) => c.json({ profiles: await listProfiles(c.env.DB) } satisfies ProfilesAnswer));
+
+consoleDoor.post("/profiles", async (c) =>
+  c.json({ profile: await saveProfile(c.env.DB, await bodyOf(c, profile), operator.id, Date.now()) } satisfies ProfileAnswer, 201),
+);
 
 consoleDoor.get("/threads/:id", async (c) => {
   const id = idOf(c, threadId, "thread");

@@ -4,7 +4,8 @@ import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { GateRules } from "./gate.ts";
 import type { SavedPolicy } from "./policy.ts";
 import type { Authority, Principal } from "./principal.ts";
-import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { Profile } from "./profile.ts";
+import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Outcome, Trigger, Verdict } from "./trigger.ts";
 
@@ -16,11 +17,7 @@ export type TimelineEntry = { atMs: number; lane: TimelineLane; object: string; 
 
 export type TasksAnswer = { tasks: BoardTask[] };
 
-export type TaskAnswer = {
-  card: TaskCard;
-  start: TaskStart;
-  tainted: boolean;
-  reports: Report[];
+export type TaskAnswer = TaskDescription & {
   timeline: TimelineEntry[];
   /** True when an object had more events than one answer holds. */
   cut: boolean;
@@ -39,6 +36,9 @@ export type DecisionAnswer = {
 export type EndpointRow = { endpointId: string; name: string; platform: string; createdMs: number; revokedMs: number | null };
 export type EndpointsAnswer = { endpoints: EndpointRow[] };
 export type EnrolmentAnswer = { code: string; expiresMs: number; commands: string[] };
+
+export type ProfilesAnswer = { profiles: Profile[] };
+export type ProfileAnswer = { profile: Profile };
 
 export type PersonRow = { personId: string; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };
 export type PeopleAnswer = { people: PersonRow[] };

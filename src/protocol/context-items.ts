@@ -64,6 +64,8 @@ export type WorkerItem =
       from: Speaker;
       alsoWith?: string[];
       facts?: Record<string, string>;
+      /** The person said something else before, in this trigger; this counts instead. */
+      replaces?: string;
     } & MarkedText)
   | {
       item: "result";
@@ -77,6 +79,16 @@ export type WorkerItem =
       /** Present when the output was spilled: `output` is then head, a cut mark and tail. */
       artifact?: string;
     }
+  /** Made by code when the older part of a transcript was put aside: what of it counts. `segment` reads all of it by recall. */
+  | {
+      item: "kept";
+      segment: string;
+      facts: string[];
+      questions: string[];
+      approaches: { step: number; what: string; outcome: string }[];
+      said: { thread: string; seq: number; from: string; text: string }[];
+    }
+  | { item: "child"; task: string; title: string; kind: string; confidence?: number; text: string }
   | { item: "notice"; text: string };
 
 export type ContextItem = RouterItem | WorkerItem;

@@ -21,12 +21,13 @@ export const routerTools = {
   },
   dispatch: {
     description:
-      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once.",
+      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: coder (changes code), researcher (reads and explains, changes nothing), triager (sorts new reports), or one of the team's own; general when left out.",
     input: z.object({
       settles,
       title: z.string().check(z.minLength(1), z.maxLength(120)),
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       machine: z.optional(z.string()),
+      profile: z.optional(z.string().check(z.maxLength(40))),
       deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
       ...byPolicy,

@@ -111,6 +111,20 @@ export const rateLimits = sqliteTable("rate_limits", {
   refusedMs: integer("refused_ms"),
 });
 
+/** Profiles of workers that the team changed or added: each saved version whole, the highest of a name in force. */
+export const profiles = sqliteTable(
+  "profiles",
+  {
+    name: text().notNull(),
+    version: integer().notNull(),
+    /** The profile as JSON. */
+    body: text().notNull(),
+    savedBy: text("saved_by").notNull(),
+    savedMs: integer("saved_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.name, table.version] })],
+);
+
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
 export const wakeList = sqliteTable("wake_list", {
   objectId: text("object_id").primaryKey(),
