@@ -245,3 +245,20 @@ test("effects of one target keep one address, and repeated ones are the same row
   expect(a?.target).toBe(b?.target);
   expect(a?.id).not.toBe(b?.id);
 });
+
+test("who waits for its own command is running, and says what; who waits for nothing of its own waits", () => {
+  const task = between({ mode: { mode: "waiting", untilMs: null, reason: "for the command" }, line: "waiting: for the command" });
+  const running = command({ what: "npm test", online: true });
+  expect(withCard(received(task, [], 1), [running], 1).task.card).toMatchObject({ status: "running", line: "npm test" });
+  expect(withCard(received(task, [], 1), [{ ...running, online: false }], 1).task.card).toMatchObject({
+    status: "waiting",
+    waitingFor: running.machine,
+  });
+  expect(withCard(received(task, [], 1), [], 1).task.card).toMatchObject({ status: "waiting", waitingFor: "event" });
+});
+
+test("an answer beside the work is reported, and changes neither the work nor its line", () => {
+  const change = decideReply(calling({ line: "npm test" }), reply(["report", { kind: "answer", text: "I am running it." }], ["wait", { reason: "x" }]), replyFacts());
+  expect(change.reports).toMatchObject([{ kind: "answer", status: "running", text: "I am running it." }]);
+  expect(change.task).toMatchObject({ line: "npm test", mode: { mode: "waiting" } });
+});
