@@ -101,14 +101,19 @@ describe("The offline router", () => {
     expect(call?.input).not.toHaveProperty("acknowledge");
   });
 
-  it.each(["hello", "what can you do?", "what is this?", "fix the bug", "lorem ipsum"])(
+  it.each(["hello", "what can you do?", "what is this?", "lorem ipsum"])(
     "a guest who says “%s” hears what a guest can do, and nothing of the set-up",
     (text) => {
       const said = reply(ask([machines(studio), trigger(text, { from: { role: "guest", name: "Guest" } })], { lane: "public" }));
-      expect(said).toContain("You can write here to the team");
+      expect(said).toContain("You can talk to me here and ask for work");
       expect(said).not.toMatch(/MODEL_PROVIDER|README|offline model/);
     },
   );
+
+  it("what a guest asks for beyond this model goes to the team too", () => {
+    const calls = ask([machines(studio), trigger("fix the bug", { from: { role: "guest", name: "Guest" } })], { lane: "public" });
+    expect(calls).toMatchObject([{ tool: "dispatch", input: { title: "fix the bug" } }]);
+  });
 
   it("takes the machine that the person names, else one that is online", () => {
     const laptop = { ...studio, id: "ep_b", name: "laptop" };

@@ -69,9 +69,12 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (first("again")) return again(trigger, view);
   if (first("status")) return reply(status(trigger, view));
   const outside = isOutside(trigger, view);
-  const social = outside ? (first("help") ?? first("greeting") ?? first("unable") ?? first("unknown")) : undefined;
-  if (social) return reply(guestWelcome(trigger, social.kind));
   const unable = first("unable");
+  // Code refuses it and lets the team know: that is all that a guest can bring about.
+  if (outside && unable)
+    return [{ tool: "dispatch", input: { settles, title: excerpt(unable.what, 100), goal: excerpt(unable.what, 2_000) } }];
+  const social = outside ? (first("help") ?? first("greeting") ?? first("unknown")) : undefined;
+  if (social) return reply(guestWelcome(trigger, social.kind));
   if (unable) return reply(`That is beyond the offline model that I run on (“${excerpt(unable.what, 60)}”). ${abilities} ${realModel}`);
   const unknown = first("unknown");
   if (unknown)
@@ -87,9 +90,9 @@ const isOutside = (trigger: Trigger, view: View): boolean =>
 
 /** Guests hear what they can do; how this deployment is set up is not their matter. */
 function guestWelcome(trigger: Trigger, kind: Intent["kind"]): string {
-  const can = "You can write here to the team, and ask for something: members of the team see it and can start the work.";
+  const can = "You can talk to me here and ask for work: I let the team know, and its members can start it.";
   if (kind === "greeting") return `Hello ${firstName(trigger.from.name)}! ${can}`;
-  return kind === "help" ? `I am an agent that works for this team. ${can}` : `I cannot help with that by myself. ${can}`;
+  return kind === "help" ? `I am an agent that works for this team. ${can}` : `I did not understand that. ${can}`;
 }
 
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;

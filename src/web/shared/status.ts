@@ -31,7 +31,11 @@ export function statusView(card: StatusFields): StatusView {
       return { word: "paused", tone: "wait", shape: "pause", open: true, forYou: true };
     case "done": {
       const exit = badExit(card.line);
-      if (exit !== undefined) return { word: `done, exit ${exit}`, tone: "quiet", shape: "check", open: false, forYou: false };
+      if (exit !== undefined) {
+        // Tests that fail are what a run of tests is for; anything else that fails says how in its word.
+        const word = /\d failed\b/.test(card.line ?? "") ? "done" : `done, exit ${exit}`;
+        return { word, tone: "quiet", shape: "check", open: false, forYou: false };
+      }
       return { word: "done", tone: "good", shape: "check", open: false, forYou: false };
     }
     case "failed":
