@@ -328,7 +328,7 @@ function refuseAuthority(
   const first = triggers[0];
   if (first === undefined) return { refused: `A report of this task cannot ${what}: a member of the team has to ask for it.` };
   const who = need === "owner" ? "an owner of this deployment" : "members of the team";
-  const words = `I can talk here, but only ${who} can ${what}. I have let the team know what you asked for.`;
+  const words = `You can talk to me here, but only ${who} can ${what}. I have let the team know what you asked for.`;
   const places = new Map(triggers.map((item) => [item.threadId, item]));
   return {
     decision: {

@@ -23,6 +23,8 @@ export function planReport(report: Report, known: KnownTask | null, others: read
     case "progress":
     case "cancelled":
       return { task, decision: null, queue: null };
+    case "answer":
+      return { task, decision: sayByCode(report, task, "relay", "an answer beside the work", turn), queue: null };
     case "paused":
     case "waiting":
     case "notice":

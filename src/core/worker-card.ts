@@ -88,12 +88,16 @@ function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: Ta
       return { status: "paused", line };
     case "asking":
       return { status: "waiting", waitingFor: "you", line };
-    case "waiting":
-      return { status: "waiting", waitingFor: "event", line };
+    case "waiting": {
+      const running = open.find((command) => command.online);
+      // Who waits for its own command is at work: that is what people want to know.
+      if (running !== undefined) return { status: "running", line: running.what };
+      return { status: "waiting", waitingFor: awaitedMachine(open) ?? "event", line };
+    }
     case "working": {
       if (task.steps === 0) return { status: "queued", line };
       const machine = task.open.kind === "none" ? awaitedMachine(open) : null;
-      return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line: `Waiting for ${machine}` };
+      return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line };
     }
   }
 }
@@ -114,8 +118,8 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
   const before = task.card;
   if (
     seen.status === "waiting" &&
-    task.mode.mode === "working" &&
     seen.waitingFor !== undefined &&
+    seen.waitingFor === awaitedMachine(open) &&
     !task.awaited.includes(seen.waitingFor)
   ) {
     task.awaited = [...task.awaited, seen.waitingFor];

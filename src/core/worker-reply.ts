@@ -335,6 +335,10 @@ class Deciding {
         task.line = oneLine(text);
         addReport(this.#change, { id, kind, text, status: "running", nowMs });
         return this.#done(call, { reported: id }, false);
+      case "answer":
+        // Said beside the work: the card keeps the line of what runs.
+        addReport(this.#change, { id, kind, text, status: "running", nowMs });
+        return this.#done(call, { reported: id }, false);
       case "question":
       case "blocked":
         // [W13] People are asked one thing at a time.

@@ -45,7 +45,7 @@ export const workerTools = {
   },
   report: {
     description:
-      "Tell the router. `done` and `failed` end the task; `question` and `blocked` wait for an answer; `progress` disturbs nobody. `text` is shown as it is.",
+      "Tell the router. `done` and `failed` end the task; `question` and `blocked` wait for an answer; `answer` says one line to people while the work goes on; `progress` disturbs nobody. `text` is shown as it is.",
     input: z.object({
       kind: z.enum(reportKinds),
       text: z.string().check(z.minLength(1), z.maxLength(20_000)),

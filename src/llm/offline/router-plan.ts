@@ -68,23 +68,36 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (stop) return cancel(trigger, stop.target, view);
   if (first("again")) return again(trigger, view);
   if (first("status")) return reply(status(trigger, view));
+  const outside = isOutside(trigger, view);
   const unable = first("unable");
+  // Code refuses it and lets the team know: that is all that a guest can bring about.
+  if (outside && unable)
+    return [{ tool: "dispatch", input: { settles, title: excerpt(unable.what, 100), goal: excerpt(unable.what, 2_000) } }];
+  const social = outside ? (first("help") ?? first("greeting") ?? first("unknown")) : undefined;
+  if (social) return reply(guestWelcome(trigger, social.kind));
   if (unable) return reply(`That is beyond the offline model that I run on (“${excerpt(unable.what, 60)}”). ${abilities} ${realModel}`);
   const unknown = first("unknown");
   if (unknown)
     return reply(`Sorry, I did not understand that. I run on the offline model, which knows only a few forms. ${abilities} ${realModel}`);
-  if (first("help")) return reply(help(trigger));
+  if (first("help")) return reply(help());
   if (first("thanks")) return reply("You are welcome.");
-  if (first("greeting"))
-    return reply(
-      `Hello ${firstName(trigger.from.name)}! ${view.lane === "team" ? "What shall I do? Ask me for “help” to see what I can." : "I can talk here; members of the team can start work."}`,
-    );
-  return reply(`I do not see what to do here. ${abilities}`);
+  if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
+  return reply(outside ? guestWelcome(trigger, "unknown") : `I do not see what to do here. ${abilities}`);
+}
+
+const isOutside = (trigger: Trigger, view: View): boolean =>
+  view.lane === "public" || trigger.from.role === "guest" || trigger.from.role === "public";
+
+/** Guests hear what they can do; how this deployment is set up is not their matter. */
+function guestWelcome(trigger: Trigger, kind: Intent["kind"]): string {
+  const can = "You can talk to me here and ask for work: I let the team know, and its members can start it.";
+  if (kind === "greeting") return `Hello ${firstName(trigger.from.name)}! ${can}`;
+  return kind === "help" ? `I am an agent that works for this team. ${can}` : `I did not understand that. ${can}`;
 }
 
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 
-const help = (trigger: Trigger): string =>
+const help = (): string =>
   [
     "I run on the offline model, which needs no account and knows these forms:",
     "- run the tests (only the login tests), build, lint, typecheck",
@@ -92,7 +105,7 @@ const help = (trigger: Trigger): string =>
     "- search for “text”, find *.md, list the files, show README.md",
     "- count the lines in FILE, what changed since yesterday?",
     "- what is going on?, stop",
-    ...(trigger.from.role === "guest" || trigger.from.role === "public" ? ["Only members of the team can start work."] : []),
+    "",
     realModel,
   ].join("\n");
 
@@ -107,8 +120,10 @@ function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Ca
         title,
         goal: goalOf(work),
         ...(machine ? { machine: machine.id } : {}),
-        // Told only to the team: what machines there are is nobody else's business.
-        ...(view.lane === "team" ? { acknowledge: acknowledgement(title, machine) } : {}),
+        // Told only to the team: what machines there are is nobody else's business. What is asked about first is not "on it".
+        ...(view.lane === "team" && !work.some((one) => one.kind === "command" && one.unsure)
+          ? { acknowledge: acknowledgement(title, machine) }
+          : {}),
       },
     },
   ];
@@ -127,9 +142,10 @@ function machineFor(trigger: Trigger, machines: readonly Machine[]): Machine | u
 }
 
 function acknowledgement(title: string, machine: Machine | undefined): string {
-  if (machine === undefined) return `I noted it: ${title}. But no machine is connected yet: enrol one in the console, then ask me again.`;
-  if (!machine.online) return `On it: ${title}, as soon as "${machine.name}" is online again.`;
-  return `On it: ${title} on "${machine.name}".`;
+  const what = title.charAt(0).toLowerCase() + title.slice(1);
+  if (machine === undefined) return `I noted it: ${what}. But no machine is connected yet: enrol one in the console, then ask me again.`;
+  if (!machine.online) return `On it: ${what}, as soon as ${machine.name} is online again.`;
+  return `On it: ${what}, on ${machine.name}.`;
 }
 
 function again(trigger: Trigger, view: View): Call[] {
@@ -138,7 +154,7 @@ function again(trigger: Trigger, view: View): Call[] {
     const work = readIntents(
       earlier,
       view.machines.map((machine) => machine.name),
-    ).filter(isWork);
+    ).filter((intent) => isWork(intent) && !(intent.kind === "command" && intent.unsure)) as WorkIntent[];
     if (work.length > 0) return dispatch(trigger, work, view);
   }
   return [{ tool: "reply", input: { settles: [trigger.id], text: "I do not know what to do again: nothing was asked for here before." } }];
