@@ -15,7 +15,7 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
-import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { ThreadStore } from "../src/storage/thread-store.ts";
@@ -102,6 +102,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async unsubscribe(input: Input<"unsubscribe">): Promise<{ atSeq: number }> {
     return { atSeq: unsubscribe(this.#known(), input) };
+  }
+
+  async release(input: Input<"release">): Promise<{ free: number[] }> {
+    return { free: release(this.#known(), input) };
   }
 
   async openTopic(input: Input<"openTopic">): Promise<{ fromSeq: number; cutSeq: number }> {

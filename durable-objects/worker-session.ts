@@ -2,6 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
+import { type Reopening, reopenTask } from "../src/core/worker-follow.ts";
 import { commandMoved, commandSettled, inboxEvent, received, resumeTask, startTask } from "../src/core/worker-session.ts";
 import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
@@ -132,6 +133,12 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async accept(input: { by: Principal; accepted: boolean }): Promise<void> {
     this.#loop.decide(() => acceptTask(this.#started(), input.by, input.accepted));
     this.#loop.kick();
+  }
+
+  async reopen(input: Reopening): Promise<{ status: TaskCard["status"] }> {
+    this.#loop.decide(() => reopenTask(this.#started(), input));
+    this.#loop.kick();
+    return { status: this.#started().card.status };
   }
 
   async describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null> {

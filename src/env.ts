@@ -24,6 +24,8 @@ export interface Env {
   GITHUB_API_URL?: string;
   GITHUB_LOGIN?: string;
   AGENT_NAME?: string;
+  /** IANA zone in which schedules are read where nobody names one; UTC by default. */
+  TIME_ZONE?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
   MODEL_PROVIDER?: string;
@@ -52,6 +54,7 @@ export type ModelConfig = {
 
 export type Config = {
   agentName: string;
+  timeZone: string;
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
@@ -111,6 +114,7 @@ export function readConfig(env: Env): Config {
   if (known) return known;
   const config: Config = {
     agentName: present(env.AGENT_NAME) ?? "Switchyard",
+    timeZone: present(env.TIME_ZONE) ?? "UTC",
     sessionSecret: present(env.SESSION_SECRET),
     operatorToken: present(env.OPERATOR_TOKEN),
     widgetOrigins: (present(env.WIDGET_ORIGINS) ?? "")

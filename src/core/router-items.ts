@@ -4,9 +4,12 @@ import type { MarkedText, RouterItem, TaskLine } from "../protocol/context-items
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Lane } from "../protocol/principal.ts";
+import type { Schedule } from "../protocol/schedule.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
+import { type Fact, factsItem } from "./router-memory.ts";
+import { schedulesItem } from "./router-schedule.ts";
 
 const recentTasks = 10;
 const maxOpenTasks = 60;
@@ -20,6 +23,9 @@ export type TurnInput = {
   tasks: readonly KnownTask[];
   machines: readonly KnownMachine[];
   observed: readonly string[];
+  facts?: readonly Fact[];
+  /** Only in the team's lane. */
+  schedules?: { list: readonly Schedule[]; zone: string };
   /** Only at the start of a segment. */
   summary: readonly string[];
   nowMs: number;
@@ -31,6 +37,8 @@ export function renderTurn(input: TurnInput): string {
     ...(input.summary.length > 0 ? [{ item: "summary" as const, lines: [...input.summary] }] : []),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
+    ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs)]),
+    ...(input.facts !== undefined && input.facts.length > 0 ? [factsItem(input.facts)] : []),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
     ...problemItems(input.items),
     ...input.items.map((item) => renderItem(item, input.lane)),

@@ -37,6 +37,12 @@ export function lineOfCall(call: WorkerCall): string {
       return "stopping a command";
     case "read_output":
       return "reading more output";
+    case "subscribe":
+      return `following ${call.input.thread}`;
+    case "unsubscribe":
+      return `leaving ${call.input.thread}`;
+    case "hand_back":
+      return `handing back ${call.input.trigger}`;
     case "recall":
       return `reading ${call.input.id}`;
     case "report":
@@ -117,7 +123,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, ...rest } = before;
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, ...rest } = before;
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };
   const next = { ...rest, ...seen, line: excerpt(seen.line, maxLineChars), modelCalls: task.steps, ...ended, ...accepted };

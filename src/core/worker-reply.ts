@@ -6,14 +6,16 @@ import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
 import { laneOf, refuseCommand } from "./authority.ts";
-import { childId, ownerOf } from "./ids.ts";
+import { childId, makeId, ownerOf } from "./ids.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { fitSum, isContext } from "./worker-context.ts";
 import { endTask } from "./worker-end.ts";
+import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import {
   addReport,
   type Change,
   changeOf,
+  type InboxItem,
   type InboxRow,
   type MachineTool,
   type StepCall,
@@ -48,6 +50,8 @@ export type ReplyFacts = {
   /** Every command of this task, for those that are named by id. */
   commandOf: (commandId: string) => WorkerCommand | null;
   ownsArtifact: (artifactId: string) => boolean;
+  /** What came into the inbox under an id, read or not. */
+  itemOf: (key: string) => InboxItem | null;
   commandFor: CommandMaker;
 };
 
@@ -196,6 +200,17 @@ class Deciding {
         return this.#readOutput(call);
       case "recall":
         return this.#recall(call);
+      case "subscribe":
+        return this.#subscribe(call);
+      case "unsubscribe": {
+        const refused = leaveThread(this.#change, call.input.thread, call.input.reason);
+        return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call.callId, call.tool, { refused });
+      }
+      case "hand_back": {
+        const { trigger } = call.input;
+        const refused = handBack(this.#change, this.#facts.itemOf(trigger), trigger, call.input.reason);
+        return refused === null ? this.#done(call, { handed_back: trigger }, false) : this.#refused(call.callId, call.tool, { refused });
+      }
       case "report":
         return this.#report(call);
       case "wait": {
@@ -277,6 +292,17 @@ class Deciding {
     this.#ledger(call.callId, call.tool, "intent", id);
     const audience = isOwn(this.#change.task, id, this.#facts) ? null : taskAudience(this.#change.task.start);
     return { read: { read: "recall", id, page: page ?? 1, audience } };
+  }
+
+  /** [W20] Follows a thread from now on; noted before it is asked for, so that the task's end undoes it in any case. */
+  #subscribe(call: Extract<WorkerCall, { tool: "subscribe" }>): Done | Asked {
+    const { task } = this.#change;
+    const { thread } = call.input;
+    const refused = whyNotFollow(task, thread, mayRecall(task, thread, this.#facts));
+    if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
+    if (!task.threads.includes(thread)) task.threads = [...task.threads, thread];
+    this.#ledger(call.callId, call.tool, "intent", thread);
+    return { read: { read: "subscribe", threadId: thread, decisionId: makeId("dec", task.start.taskId, this.#step, call.callId) } };
   }
 
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {

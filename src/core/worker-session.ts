@@ -236,6 +236,9 @@ export function received(
   if (facts.threadId !== null && !task.threads.includes(facts.threadId)) change.task.threads = [...task.threads, facts.threadId];
   if (task.mode.mode === "ended") {
     releaseRows(change, rows);
+    // A subscription that came into being while the task ended.
+    if (facts.threadId !== null && rows.some(({ item }) => item.kind === "row" && item.row.kind === "trigger"))
+      change.effects.push({ effect: "unsubscribe", threadId: facts.threadId, reason: "the task has ended" });
     return change;
   }
   const answer = task.mode.mode === "paused" ? pauseAnswer(task, rows) : null;

@@ -96,6 +96,12 @@ export class WorkerStore {
       .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
   }
 
+  /** What came under an id, whether a step took it or not. */
+  item(key: string): InboxItem | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM inbox WHERE key = ?", key).toArray()[0];
+    return row ? (JSON.parse(row.body) as InboxItem) : null;
+  }
+
   transcript(): ModelMessage[] {
     return this.#sql
       .exec<{ body: string }>("SELECT body FROM transcript ORDER BY seq")

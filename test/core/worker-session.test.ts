@@ -142,6 +142,7 @@ const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
   pending: [],
   open: [],
   commandOf: () => null,
+  itemOf: () => null,
   ownsArtifact: () => false,
   commandFor,
   ...more,
