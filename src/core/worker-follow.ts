@@ -33,7 +33,8 @@ export function leaveThread(change: Change, threadId: string, reason: string): s
 }
 
 /** [W21] An event goes back to the router, once, when all tasks that got it have released it. Null when it can, else why not. */
-export function handBack(change: Change, item: InboxItem | null, triggerId: string, reason: string): string | null {
+export function handBack(change: Change, item: InboxItem | null, input: { trigger: string; reason: string }): string | null {
+  const { trigger: triggerId, reason } = input;
   const { task } = change;
   if (item?.kind !== "row" || item.row.kind !== "trigger") return `${triggerId} is no event that this task got.`;
   if (triggerId === task.start.quote.triggerId) return "That is what this task was asked for. Report instead.";

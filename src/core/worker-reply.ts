@@ -207,9 +207,10 @@ class Deciding {
         return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call.callId, call.tool, { refused });
       }
       case "hand_back": {
-        const { trigger } = call.input;
-        const refused = handBack(this.#change, this.#facts.itemOf(trigger), trigger, call.input.reason);
-        return refused === null ? this.#done(call, { handed_back: trigger }, false) : this.#refused(call.callId, call.tool, { refused });
+        const refused = handBack(this.#change, this.#facts.itemOf(call.input.trigger), call.input);
+        return refused === null
+          ? this.#done(call, { handed_back: call.input.trigger }, false)
+          : this.#refused(call.callId, call.tool, { refused });
       }
       case "report":
         return this.#report(call);
