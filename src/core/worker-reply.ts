@@ -207,10 +207,8 @@ class Deciding {
         return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call.callId, call.tool, { refused });
       }
       case "hand_back": {
-        const refused = handBack(this.#change, this.#facts.itemOf(call.input.trigger), call.input);
-        return refused === null
-          ? this.#done(call, { handed_back: call.input.trigger }, false)
-          : this.#refused(call.callId, call.tool, { refused });
+        const why = handBack(this.#change, this.#facts.itemOf(call.input.trigger), call.input);
+        return why === null ? this.#done(call, { handed_back: true }, false) : this.#refused(call.callId, call.tool, { refused: why });
       }
       case "report":
         return this.#report(call);
