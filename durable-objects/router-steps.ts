@@ -2,7 +2,7 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
-import { refuseRecall } from "../src/core/router-items.ts";
+import { policyStamp, refuseRecall } from "../src/core/router-items.ts";
 import { renderFound, scopeOf, usedIds } from "../src/core/router-memory.ts";
 import { routerPrompt } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
@@ -10,8 +10,10 @@ import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
+import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import { routerTools } from "../src/protocol/router-tools.ts";
+import { policiesInForce } from "../src/storage/policies.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { composeTurn } from "./router-message.ts";
@@ -27,6 +29,7 @@ type Turn = {
   /** The transcript of this segment is empty. */
   fresh: boolean;
   items: Map<string, InboxItem>;
+  policies: Policy[];
   observed: Map<string, number>;
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
@@ -67,16 +70,18 @@ export class RouterSteps {
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
+    const policies = await policiesInForce(this.#env.DB, Date.now());
     const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
-    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, this.#clock());
+    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, policies, this.#clock());
     const turn: Turn = {
       epoch,
       lane,
       ...composed,
       fresh: earlier.length === 0,
       items,
+      policies,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
     let messages = [...earlier, user];
@@ -231,7 +236,8 @@ export class RouterSteps {
       const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
-      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment } });
+      const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
+      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);

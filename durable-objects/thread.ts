@@ -3,9 +3,10 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { judge } from "../src/core/gate.ts";
+import { asksNothing, judge } from "../src/core/gate.ts";
+import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { duplicateOf, planAppend, topicThreadIdOf, unknownThread } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -15,6 +16,8 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { admit, shareLimits } from "../src/storage/rate-limits.ts";
+import { noteRecent } from "../src/storage/recent-triggers.ts";
 import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
@@ -79,7 +82,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
         return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append({ kind: "thread.duplicate", triggerId }, Date.now());
+        known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId, seq: plan.seq };
       case "accept": {
@@ -151,10 +154,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async read({ afterSeq, limit }: Input<"read">): ReturnType<ThreadRpc["read"]> {
     const store = this.#opened?.store;
     const about = store?.about();
-    if (!store || !about) {
-      const info = { threadId: this.#id, source: "", place: "", threadKey: "", title: "", headSeq: 0, subscribers: [] };
-      return { info, rows: [], cards: [] };
-    }
+    if (!store || !about) return { info: unknownThread(this.#id), rows: [], cards: [] };
     return { info: store.info(about), rows: store.rowsAfter(afterSeq, limit), cards: store.cards() };
   }
 
@@ -210,11 +210,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   #show(room: ThreadRoom, seq: number): void {
-    const owner = rootOwnerOf(room.store.about()?.threadKey ?? "");
-    const logged = owner === null ? null : room.store.log.at(seq);
-    const row = logged && room.store.row(logged);
-    const shown = row && owner !== null ? toWidgetRow(row, owner) : null;
-    if (shown) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+    const row = room.shown(seq);
+    if (row) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row });
   }
 
   #ports(room: ThreadRoom): PagePorts {
@@ -230,9 +227,13 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        const comer = { source: trigger.source, place: this.#id, sender: "people" as const };
+        await admit(this.env.DB, comer, Date.now(), this.#config.doorLimitFactor);
+        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now(), this.#config.doorLimitFactor));
+        const verdict = asksNothing(trigger) ?? judge(await rulesInForce(this.env.DB, Date.now()), trigger);
         // The revocation may have come while this waited for the rules.
         if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
+        this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
+import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
@@ -12,7 +13,7 @@ import { makeId } from "./ids.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
-import { planPolicy, type RuleProposal } from "./router-policy.ts";
+import { followed, planPolicy, type RuleProposal } from "./router-policy.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { isTeamPerson, planSchedule } from "./router-schedule.ts";
@@ -37,6 +38,7 @@ export type TurnView = {
   schedules?: readonly Schedule[];
   /** Rules of the gate that were shown to owners. */
   proposals?: readonly RuleProposal[];
+  policies: readonly Policy[];
 };
 
 type RefusedCall = { tool: string; settles: string[]; reason: string };
@@ -125,7 +127,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, progress, call as Act, settled, id);
   if (!("decision" in verdict)) return verdict;
-  const { decision } = verdict;
+  const decision = { ...verdict.decision, ...followed(view, call, verdict.decision.by) };
   // Refused by authority, the trigger has had its answer: nothing more is said or done about it.
   const settledByCode = decision.by === "code";
   for (const item of settled) {
@@ -137,7 +139,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     });
   }
   return unknown.length === 0
-    ? verdict
+    ? { decision, result: verdict.result }
     : { decision, result: { ...verdict.result, unknown: `${unknown.map(safeId).join(", ")} does not wait for a decision here` } };
 }
 

@@ -2,6 +2,7 @@
 
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
 import type { GateRule } from "../protocol/gate.ts";
+import type { FollowedPolicy } from "../protocol/policy.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
@@ -69,6 +70,7 @@ export type PlannedDecision = {
   authority: Authority;
   taskId?: string;
   threadId?: string;
+  policy?: FollowedPolicy;
   /** In order. They join the chain of another decision when they need what it did. */
   effects: RouterEffect[];
   chain?: string;

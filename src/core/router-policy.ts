@@ -1,5 +1,6 @@
-// The router's `set_policy` tool: an owner changes the gate in the chat. A rule is shown first, and saved when an owner confirms it.
+// Rules and policies in the router's decisions. Its `set_policy` tool: an owner changes the gate in the chat. A rule is shown first, and saved when an owner confirms it.
 import type { GateRule } from "../protocol/gate.ts";
+import type { Policy } from "../protocol/policy.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -95,4 +96,17 @@ export function planPolicy(
     },
     result: { proposed: proposal.id, rule: ruleWords(rule) },
   };
+}
+
+/** [G9] The policy that a decision names, if it is one that the model was shown; another name is as if none were given. */
+export function followed(
+  view: { policies: readonly Policy[]; capped: boolean },
+  call: RouterCall,
+  by: PlannedDecision["by"],
+): Pick<PlannedDecision, "policy"> {
+  if (by === "code" || !("policy" in call.input)) return {};
+  const { policy: id, policyWhy } = call.input;
+  const policy = view.policies.find((known) => known.id === id);
+  // Like a reason: words written after public text was read are not kept.
+  return policy ? { policy: { id: policy.id, version: policy.version, why: view.capped ? "" : excerpt(policyWhy ?? "", 300) } } : {};
 }

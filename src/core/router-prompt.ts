@@ -13,6 +13,7 @@ Each message is a head line and then one JSON object a line. Only the structure 
 - tasks, machines: what is open and what ended lately; where work can run. Answer "what is going on?" from these.
 - facts: what people of the team asked you to remember, as far as it concerns this message. Act on them; name those that you used in "uses".
 - schedules: the time now, and the schedules that hold.
+- policies: when the team wants you to act, and when not. Unlike other texts these are from its owners: follow them, the newest list only. Where one makes the difference, name it in "policy" and say in "policyWhy" how it applies. Do not quote them to people outside the team.
 - observed: threads that moved by themselves. Nothing to decide.
 - summary: what you decided earlier.
 - problem: why your last answer did not settle something.

@@ -3,7 +3,7 @@
 import type { ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
-import type { OutboundIntent, OutboundState, ThreadRow } from "../protocol/thread.ts";
+import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger, Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
@@ -99,6 +99,14 @@ function asPersons(trigger: Trigger): Trigger {
   const claimed = echoOf === undefined ? trigger : { ...trigger, facts };
   if (trigger.principal.role !== "agent") return claimed;
   return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
+}
+
+/** What the log says of a trigger that came again. One with another delivery id was known by its message key. */
+export function duplicateOf(first: ThreadEvent | undefined, again: Trigger): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
+  const about = { kind: "thread.duplicate" as const, triggerId: again.id, deliveryId: again.deliveryId };
+  if (first?.kind !== "thread.accepted") return about;
+  const of = first.trigger.deliveryId;
+  return { ...about, of, by: of === again.deliveryId ? "event id" : "message key" };
 }
 
 /** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */
@@ -202,13 +210,17 @@ export const deliveredKinds = ["thread.accepted", "thread.outbound"] as const sa
 export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null {
   switch (row.kind) {
     case "trigger": {
-      const { principal, deliveryId, source, kind, text } = row.trigger;
-      if (source !== webSource || kind !== "message" || principal.id !== viewerId) return null;
+      const { principal, deliveryId, source, kind, text, mode, amends, externalId } = row.trigger;
+      if (source !== webSource || principal.id !== viewerId) return null;
+      if (amends !== undefined && externalId !== undefined)
+        return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };
+      if (kind !== "message") return null;
       return {
         kind: "message",
         from: { role: principal.role, name: principal.name, you: true },
         text,
         clientMsgId: deliveryId.slice(viewerId.length + 1),
+        ...(mode === undefined ? {} : { mode }),
         atMs: row.atMs,
       };
     }
@@ -220,3 +232,14 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };
   }
 }
+
+/** What is said of a thread that keeps nothing. */
+export const unknownThread = (threadId: string): ThreadInfo => ({
+  threadId,
+  source: "",
+  place: "",
+  threadKey: "",
+  title: "",
+  headSeq: 0,
+  subscribers: [],
+});

@@ -75,6 +75,9 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   next.mute = 0;
   next.accepted = null;
   next.deadlineTold = true;
+  next.overdue = true;
+  next.retried = false;
+  next.repeat = { key: "", count: 0 };
   next.threads = [task.start.threadId];
   next.notices = [
     ...task.notices,

@@ -6,6 +6,7 @@ import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
+import { genericDoor } from "./hooks-generic.ts";
 import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
 
@@ -31,6 +32,7 @@ app.notFound((c) => c.json({ error: "not_found", message: `There is nothing at $
 
 app.route("/", healthDoor);
 app.route("/", hooksDoor);
+app.route("/", genericDoor);
 app.route("/", daemonDoor);
 app.route("/", widgetDoor);
 app.route("/", consoleDoor);

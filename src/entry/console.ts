@@ -5,11 +5,14 @@ import * as z from "zod/mini";
 import { rootKeyOf, rootThreadIdOf, webSource, widgetPlace } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
+  DecisionAnswer,
   DecisionsAnswer,
   EndpointsAnswer,
   EnrolmentAnswer,
   InviteAnswer,
   PeopleAnswer,
+  ProfileAnswer,
+  ProfilesAnswer,
   TasksAnswer,
   ThreadAnswer,
 } from "../protocol/console.ts";
@@ -17,15 +20,24 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
+import { profile } from "../protocol/profile.ts";
 import { type SchedulesAnswer, scheduleChanges, scheduleName, scheduleText, scheduleTime } from "../protocol/schedule.ts";
+import { amendments } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
+import { markOf } from "../storage/policies.ts";
+import { listProfiles, saveProfile } from "../storage/profiles.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
+import { bodyOf } from "./console-body.ts";
+import { gitHubSetUpDoor } from "./console-github.ts";
+import { marksDoor, policiesDoor } from "./console-policies.ts";
+import { rulesDoor } from "./console-rules.ts";
 
-const maxBodyBytes = 64 * 1024;
+/** A full list of gate rules is the largest. */
+const maxBodyBytes = 256 * 1024;
 const maxTasks = 500;
 /** Rows of a thread in one answer. */
 const maxThreadRows = 500;
@@ -99,6 +111,33 @@ consoleDoor.post("/tasks/:id/cancel", async (c) => {
   return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
 });
 
+const amendment = z.object({
+  change: z.enum(amendments),
+  text: z.optional(z.string().check(z.trim(), z.minLength(1), z.maxLength(limits.maxMessageChars))),
+});
+
+consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const itemId = c.req.param("item");
+  const { change, text } = await bodyOf(c, amendment);
+  if (change === "edit" && text === undefined) throw new Fault("bad_input", "text: a changed message needs its new words");
+  const task = c.env.WORKER_SESSION.getByName(id);
+  found(await remote(task.describe()), `There is no task ${id}.`);
+  const { ok } = await remote(task.amend({ by: operator, itemId, change, ...(text === undefined ? {} : { text }) }));
+  if (!ok)
+    throw new Fault(
+      "conflict",
+      "The task has read this message already, or it was taken back. Say what should be different in its thread.",
+    );
+  return c.json({ ok: true });
+});
+
+consoleDoor.get("/profiles", async (c) => c.json({ profiles: await listProfiles(c.env.DB) } satisfies ProfilesAnswer));
+
+consoleDoor.post("/profiles", async (c) =>
+  c.json({ profile: await saveProfile(c.env.DB, await bodyOf(c, profile), operator.id, Date.now()) } satisfies ProfileAnswer, 201),
+);
+
 consoleDoor.get("/threads/:id", async (c) => {
   const id = idOf(c, threadId, "thread");
   const thread = c.env.THREAD.getByName(id);
@@ -114,7 +153,9 @@ consoleDoor.get("/decisions", async (c) => {
 
 consoleDoor.get("/decisions/:id", async (c) => {
   const id = idOf(c, decisionId, "decision");
-  return c.json(found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`));
+  const answer = found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`);
+  const mark = await markOf(c.env.DB, id);
+  return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
 consoleDoor.get("/triggers/:id/why", async (c) => {
@@ -226,6 +267,11 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
   return c.json({ ok: true });
 });
 
+consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/decisions", marksDoor);
+consoleDoor.route("/github", gitHubSetUpDoor);
+
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
 });
@@ -282,15 +328,4 @@ function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): s
   const id = schema.safeParse(c.req.param("id"));
   if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
   return id.data;
-}
-
-async function bodyOf<T>(c: ConsoleContext, schema: z.ZodMiniType<T>): Promise<T> {
-  const body = schema.safeParse(
-    await c.req.json<unknown>().catch(() => {
-      throw new Fault("bad_input", "The body must be JSON.");
-    }),
-  );
-  if (body.success) return body.data;
-  const issue = body.error.issues[0];
-  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
 }

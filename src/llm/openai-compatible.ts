@@ -26,6 +26,7 @@ export function openAiCompatible(config: ModelConfig, answer?: typeof fetch): Mo
       // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
       const abort = new AbortController();
       const timer = setTimeout(() => abort.abort(), timeoutMs);
+      void options.unwanted?.then(() => abort.abort());
       try {
         const result = await generateText({
           model: languageModel,

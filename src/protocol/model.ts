@@ -26,8 +26,8 @@ export type ModelReply = {
   finish: "stop" | "tools" | "length" | "other";
 };
 
-/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. */
+/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. When `unwanted` settles, nobody waits for the answer any more. */
 export interface Model {
   readonly name: string;
-  call(request: ModelRequest, options: { timeoutMs: number }): Promise<ModelReply>;
+  call(request: ModelRequest, options: { timeoutMs: number; unwanted?: Promise<void> }): Promise<ModelReply>;
 }

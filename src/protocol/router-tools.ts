@@ -13,6 +13,8 @@ const uses = z.optional(z.array(z.string().check(z.maxLength(80))).check(z.maxLe
 /** `preference`: how somebody wants it; `background`: what is so; `rule`: what holds for the domain or the team. */
 export const factKinds = ["preference", "background", "rule"] as const;
 export type FactKind = (typeof factKinds)[number];
+/** Given where a policy of the team made the difference: its id, and in a few words how it applies. */
+const byPolicy = { policy: z.optional(z.string().check(z.maxLength(60))), policyWhy: z.optional(z.string().check(z.maxLength(300))) };
 
 /** A year: what lies beyond is a slip of the model. */
 const maxDeadlineMinutes = 366 * 24 * 60;
@@ -20,32 +22,34 @@ const maxDeadlineMinutes = 366 * 24 * 60;
 export const routerTools = {
   reply: {
     description: "Answer the person in the thread of the settled trigger. On chat at most 100 words.",
-    input: z.object({ settles, text, uses }),
+    input: z.object({ settles, text, uses, ...byPolicy }),
   },
   relay: {
     description: "Send a report's text, unchanged, to its thread.",
-    input: z.object({ settles, report: z.string() }),
+    input: z.object({ settles, report: z.string(), ...byPolicy }),
   },
   dispatch: {
     description:
-      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once.",
+      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: coder (changes code), researcher (reads and explains, changes nothing), triager (sorts new reports), or one of the team's own; general when left out.",
     input: z.object({
       settles,
       title: z.string().check(z.minLength(1), z.maxLength(120)),
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       machine: z.optional(z.string()),
+      profile: z.optional(z.string().check(z.maxLength(40))),
       deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
       uses,
+      ...byPolicy,
     }),
   },
   deliver: {
     description: "Hand facts from elsewhere to a running task.",
-    input: z.object({ settles, task: z.string(), facts: text, uses }),
+    input: z.object({ settles, task: z.string(), facts: text, uses, ...byPolicy }),
   },
-  record: { description: "Keep it, do nothing.", input: z.object({ settles, reason }) },
-  ignore: { description: "Not worth keeping.", input: z.object({ settles, reason }) },
-  cancel: { description: "Stop a task.", input: z.object({ settles, task: z.string(), reason }) },
+  record: { description: "Keep it, do nothing.", input: z.object({ settles, reason, uses, ...byPolicy }) },
+  ignore: { description: "Not worth keeping.", input: z.object({ settles, reason, uses, ...byPolicy }) },
+  cancel: { description: "Stop a task.", input: z.object({ settles, task: z.string(), reason, uses, ...byPolicy }) },
   resolve: {
     description:
       "Say what becomes of a task that has ended: accept or reject its outcome, retry it once with a rephrased instruction, reroute it to another machine, or reopen it (a reply in a finished topic). It keeps all that it knows.",
@@ -55,9 +59,14 @@ export const routerTools = {
       how: z.enum(["accept", "reject", "retry", "reroute", "reopen"]),
       note: z.optional(z.string().check(z.maxLength(4000))),
       machine: z.optional(z.string()),
+      uses,
+      ...byPolicy,
     }),
   },
-  ask_human: { description: "You cannot decide: put the question to the team's operators.", input: z.object({ settles, question: text }) },
+  ask_human: {
+    description: "You cannot decide: put the question to the team's operators.",
+    input: z.object({ settles, question: text, uses, ...byPolicy }),
+  },
   remember: {
     description:
       "Keep a fact for good, in one sentence that stands alone. `replaces`: the fact that it corrects. May stand beside another call for the same trigger.",
@@ -92,6 +101,8 @@ export const routerTools = {
       text: z.optional(scheduleText),
       change: z.optional(z.enum(scheduleChanges)),
       ...scheduleTime.shape,
+      uses,
+      ...byPolicy,
     }),
   },
   recall: {

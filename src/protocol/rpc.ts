@@ -6,9 +6,9 @@ import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
-import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
-import type { Trigger, Verdict } from "./trigger.ts";
+import type { Amendment, Trigger, Verdict } from "./trigger.ts";
 import type { WidgetServerFrame } from "./widget-frames.ts";
 
 /** What every object offers. */
@@ -111,6 +111,12 @@ export interface WorkerSessionRpc extends ObjectRpc {
   /** Idempotent. After a cancel that came first it is a no-op. */
   start(input: TaskStart): Promise<{ started: boolean }>;
   deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;
+  /** A part of the transcript that was put aside, as text; null when there is no such part. */
+  segment(input: { id: string }): Promise<{ text: string; tainting: boolean; audience: string } | null>;
+  /** A child of this task reports. */
+  childReport(input: Report): Promise<void>;
+  /** Changes a message that no step took yet: the console's way; people in a thread do it by a row. */
+  amend(input: { by: Principal; itemId: string; change: Amendment; text?: string }): Promise<{ ok: boolean }>;
   /** A command of this task ended. */
   settle(input: SettledCommand): Promise<void>;
   /** A command waits for its machine, or runs again after waiting: said on the card. */
@@ -131,7 +137,7 @@ export interface WorkerSessionRpc extends ObjectRpc {
     tainted: boolean;
     endpoint?: NonNullable<TaskStart["endpoint"]>;
   }): Promise<{ status: TaskCard["status"] }>;
-  describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null>;
+  describe(): Promise<TaskDescription | null>;
 }
 
 export interface EndpointRpc extends ObjectRpc {

@@ -7,6 +7,14 @@ const shortText = z.string().check(z.maxLength(500));
 
 export const neighbour = z.object({ id: shortText, author: shortText, text: shortText });
 
+/** How a person's message meets a worker that is busy. `steer`: seen at the next step; `queue`: kept until the current work reports; `interrupt`: what runs is stopped first. */
+export const inputModes = ["steer", "queue", "interrupt"] as const;
+export type InputMode = (typeof inputModes)[number];
+
+/** What a person does to a message of theirs that no step took yet. `now`: a queued one is handed over at once. */
+export const amendments = ["edit", "withdraw", "now"] as const;
+export type Amendment = (typeof amendments)[number];
+
 export const trigger = z.object({
   id: triggerId,
   /** Channel that brought it: `web`, `github`. */
@@ -38,6 +46,10 @@ export const trigger = z.object({
   rawArtifact: z.optional(artifactId),
   truncated: z.optional(z.boolean()),
   hops: z.number(),
+  /** `steer` when absent. */
+  mode: z.optional(z.enum(inputModes)),
+  /** This is no message of its own: it changes an earlier one of the same thread. */
+  amends: z.optional(z.object({ triggerId, change: z.enum(amendments) })),
 });
 export type Trigger = z.infer<typeof trigger>;
 

@@ -14,6 +14,7 @@ const view = (items: ReturnType<typeof queuedTrigger>[], parts: { capped?: boole
   progress: new Map(),
   tasks: new Map(),
   machines: [],
+  policies: [],
 });
 const rememberCall = (settles: string[], text = "The team prefers tabs.") => ({
   callId: "c",

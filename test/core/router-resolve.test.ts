@@ -20,6 +20,7 @@ function resolve(item: InboxItem, task: KnownTask, input: object) {
       progress: new Map(),
       tasks: new Map([[task.id, task]]),
       machines,
+      policies: [],
     },
     [{ callId: "c", tool: "resolve", input: { settles: [item.id], task: task.id, ...input } }],
   );

@@ -201,6 +201,7 @@ describe("setting one", () => {
         progress: new Map(),
         tasks: new Map(),
         machines: [],
+        policies: [],
         zone: "Europe/Berlin",
         schedules,
       },

@@ -112,8 +112,8 @@ describe("forged and broken input stops at the door", () => {
     expect(sent).toBeLessThan(2 * limits.maxHookBodyBytes);
   });
 
-  test.each([undefined, "", "   "])("without a secret (%j) everything below /hooks is 503", async (secret) => {
-    for (const path of ["/hooks/github", "/hooks/github/", "/hooks/github/more", "/hooks/other"]) {
+  test.each([undefined, "", "   "])("without a secret (%j) everything below /hooks/github is 503", async (secret) => {
+    for (const path of ["/hooks/github", "/hooks/github/", "/hooks/github/more"]) {
       const response = await through(await deliveryOf("ping", {}, { path }), { GITHUB_WEBHOOK_SECRET: secret } as Partial<Env>);
       expect(response.status).toBe(503);
     }

@@ -4,7 +4,7 @@ import { authorityOf, laneOf, lower } from "../../core/authority.ts";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Principal } from "../../protocol/principal.ts";
-import { callGitHub } from "./api.ts";
+import { callGitHub, canCallGitHub } from "./api.ts";
 import type { Actor, Draft } from "./draft.ts";
 
 const timeoutMs = 5_000;
@@ -87,7 +87,7 @@ const cache = new Map<string, { member: boolean; untilMs: number }>();
 const permission = z.object({ permission: z.string(), role_name: z.optional(z.nullable(z.string())) });
 
 async function mayWrite(place: string, login: string, lookup: Lookup): Promise<boolean> {
-  if (lookup.config.token === null) return false;
+  if (!canCallGitHub(lookup.config)) return false;
   const key = `${lookup.config.apiUrl} ${place} ${login}`.toLowerCase();
   const known = cache.get(key);
   if (known && known.untilMs > lookup.nowMs) return known.member;

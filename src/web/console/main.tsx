@@ -11,6 +11,7 @@ import { linkOf, type Route } from "./model.ts";
 import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
 import { PeoplePage } from "./people.tsx";
+import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
 import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
 
@@ -69,6 +70,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/machines", "Machines", "machines"],
   ["#/schedules", "Schedules", "schedules"],
   ["#/people", "People", "people"],
+  ["#/rules", "Rules", "rules"],
 ];
 
 const Top = () => (
@@ -132,6 +134,8 @@ function Page(props: { board: BoardState }) {
       return <SchedulesPage />;
     case "people":
       return <PeoplePage />;
+    case "rules":
+      return <RulesPage />;
     case "task":
       return <TaskPage key={at.id} id={at.id} board={props.board} />;
     case "thread":

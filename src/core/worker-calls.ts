@@ -1,0 +1,75 @@
+// Calls of a worker's model before anything is done: do they parse, are they of its profile, may they read what they name?
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { laneOf } from "./authority.ts";
+import { ownerOf } from "./ids.ts";
+import { toolsOf } from "./profiles.ts";
+import { fitSum } from "./worker-context.ts";
+import type { MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
+
+/** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
+export function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
+  if (!Object.hasOwn(workerTools, raw.tool))
+    return { problem: `There is no tool "${raw.tool}". The tools are: ${Object.keys(workerTools).join(", ")}.` };
+  const tool = raw.tool as WorkerTool;
+  const parsed = workerTools[tool].input.safeParse(raw.input);
+  if (parsed.success) return { callId: raw.callId, tool, input: parsed.data } as WorkerCall;
+  const issues = parsed.error.issues.map(
+    (issue) => `${issue.path.length === 0 ? "input" : issue.path.join(".")}: ${issue.message} (${issue.code})`,
+  );
+  return { problem: `The input of ${tool} is not valid. ${issues.join("; ")}` };
+}
+
+/** What of a task's own objects is known of them. */
+type Own = { commandOf: (commandId: string) => WorkerCommand | null; ownsArtifact: (artifactId: string) => boolean };
+
+/** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
+export const mayRecall = (task: TaskState, id: string, own: Own): boolean =>
+  (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, own);
+
+export function isOwn(task: TaskState, id: string, own: Own): boolean {
+  const { taskId } = task.start;
+  const thread = ownerOf(id, "thr");
+  return (
+    id === taskId ||
+    task.threads.includes(id) ||
+    (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
+    (/^(rep|seg)_/.test(id) && ownerOf(id, "tsk") === taskId) ||
+    own.commandOf(id) !== null ||
+    own.ownsArtifact(id)
+  );
+}
+
+/** What a model hears that asks for a tool which its profile lacks. */
+export const notOfProfile = (task: TaskState, tool: string): string =>
+  `${tool} is not a tool of the profile ${task.profile.name}. Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
+
+const maxWaitMs = 30 * 24 * 60 * 60_000;
+
+/** When a wait is over: null without a time, at most 30 days ahead. */
+export function waitUntilMs(
+  input: { seconds?: number | undefined; until?: string | undefined },
+  nowMs: number,
+): number | null | "unreadable" {
+  if (input.until === undefined) return input.seconds === undefined ? null : nowMs + Math.min(input.seconds * 1000, maxWaitMs);
+  const atMs = Date.parse(input.until);
+  return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
+}
+
+/** [R19] The results of a step as messages, one for each call, within the cap of a step. */
+export function resultsOf(calls: readonly StepCall[]): ModelMessage[] {
+  const outputs = fitSum(
+    calls.map((call) => ({ text: call.output ?? "not read: the task has ended", id: "it again with its page" })),
+    limits.inlineStepChars,
+  );
+  return calls.map((call, i) => ({ role: "tool", callId: call.callId, tool: call.tool, output: outputs[i] ?? "" }));
+}
+
+/** Providers may repeat a call id; one id can have only one result, so only its first call counts. */
+export function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
+  const seen = new Set<string>();
+  return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
+}
+
+export const isMachineTool = (tool: string): tool is MachineTool => /^(run_command|(read|write|edit)_file|(list|search)_files)$/.test(tool);
