@@ -2,17 +2,10 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
-import {
-  capObserved,
-  maxSegmentChars,
-  policiesToShow,
-  policyStamp,
-  refuseRecall,
-  renderTurn,
-  summaryLines,
-} from "../src/core/router-items.ts";
+import { policyStamp, refuseRecall } from "../src/core/router-items.ts";
+import { renderFound, scopeOf, usedIds } from "../src/core/router-memory.ts";
 import { routerPrompt } from "../src/core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../src/core/router-turn.ts";
+import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -23,6 +16,7 @@ import { routerTools } from "../src/protocol/router-tools.ts";
 import { policiesInForce } from "../src/storage/policies.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import { composeTurn } from "./router-message.ts";
 
 const maxOutputTokens = 4_000;
 const leaseSlackMs = 30_000;
@@ -37,6 +31,8 @@ type Turn = {
   items: Map<string, InboxItem>;
   policies: Policy[];
   observed: Map<string, number>;
+  /** Ids of facts, tasks and machines that the message brought along. */
+  inlined: string[];
 };
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
 /** A thread that moved by itself, up to `headSeq`. */
@@ -49,6 +45,8 @@ type Step = Turn & {
   startedMs: number;
   last: boolean;
   open: string[];
+  used: ReadonlySet<string>;
+  reads: number;
 };
 
 export class RouterSteps {
@@ -66,54 +64,39 @@ export class RouterSteps {
     this.#onCommit = onCommit;
   }
 
+  #clock = () => ({ zone: readConfig(this.#env).timeZone, nowMs: Date.now() });
+
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
     const policies = await policiesInForce(this.#env.DB, Date.now());
-    const { store, log } = this.#ledger;
-    const meta = store.meta();
+    const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
-    let segment = meta.segments[lane];
-    let history = store.transcript(lane, segment);
-    if (history.chars > maxSegmentChars) {
-      segment += 1;
-      history = { messages: [], chars: 0 };
-    }
-    const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, 200, ["router.decision"]);
+    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, policies, this.#clock());
     const turn: Turn = {
       epoch,
-      turn: meta.turn + 1,
       lane,
-      segment,
-      fresh: history.messages.length === 0,
+      ...composed,
+      fresh: earlier.length === 0,
       items,
       policies,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
-    const user: ModelMessage = {
-      role: "user",
-      text: renderTurn({
-        ...turn,
-        items: picked.items,
-        tasks: store.tasks(),
-        machines: store.machines(),
-        policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
-        observed: capObserved(observed.map((each) => each.line)),
-        summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
-        nowMs: Date.now(),
-      }),
-    };
-    let messages = [...history.messages, user];
+    let messages = [...earlier, user];
     let kept: ModelMessage[] = [user];
     let tainted = false;
     let progress = new Map<string, ItemProgress>();
+    const used = new Set<string>();
+    let readCount = 0;
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
       const reply = await this.#call(turn, step, messages);
       if (reply === null) return;
       const reads = await this.#read(turn, reply.calls);
+      readCount += reads.size;
+      for (const id of usedIds(turn.inlined, reply.calls)) used.add(id);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
@@ -122,7 +105,18 @@ export class RouterSteps {
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided);
-      const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
+      const committed = this.#commit({
+        ...turn,
+        step,
+        outcome,
+        reply,
+        kept: [...kept, ...said.kept],
+        startedMs,
+        last,
+        open,
+        used,
+        reads: readCount,
+      });
       if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
@@ -140,7 +134,8 @@ export class RouterSteps {
     const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
-    const view = { ...turn, step, capped: input.tainted, nowMs: Date.now(), agentName: readConfig(this.#env).agentName };
+    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
+    const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
     const outcome = decideStep({ ...view, progress: input.progress, tasks, machines: store.machines() }, input.reply.calls);
     const known = new Set(turn.items.keys());
     const keptId = `kept_${turn.turn}_${step}`;
@@ -206,9 +201,15 @@ export class RouterSteps {
   async #read(turn: Turn, calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
     const items = [...turn.items.values()];
     const answers = await Promise.all(
-      readsOf(calls).map(async ({ index, id, page }): Promise<[number, ReadAnswer]> => {
-        const refused = refuseRecall(turn.lane, id, items);
-        return [index, refused === null ? await recallObject(this.#env, { id, page }) : { text: refused, tainting: false }];
+      readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
+        const { index, page } = read;
+        if (read.read === "find") {
+          const found = this.#ledger.memory.find(read.query, scopeOf(turn.lane, items), page);
+          return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false }];
+        }
+        const refused = refuseRecall(turn.lane, read.id, items);
+        if (refused !== null) return [index, { text: refused, tainting: false }];
+        return [index, this.#ledger.recall(read.id) ?? (await recallObject(this.#env, { id: read.id, page }))];
       }),
     );
     return new Map(answers);
@@ -234,8 +235,9 @@ export class RouterSteps {
       for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
       const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
+      const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
-      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
+      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);
@@ -245,6 +247,3 @@ export class RouterSteps {
     return committed;
   }
 }
-
-const taskNamed = (input: unknown): string =>
-  typeof input === "object" && input !== null && "task" in input && typeof input.task === "string" ? input.task : "";

@@ -6,7 +6,7 @@ import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/w
 import { asksNothing, judge } from "../src/core/gate.ts";
 import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { duplicateOf, planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { duplicateOf, planAppend, topicThreadIdOf, unknownThread } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -18,7 +18,7 @@ import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
 import { admit, shareLimits } from "../src/storage/rate-limits.ts";
 import { noteRecent } from "../src/storage/recent-triggers.ts";
-import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { ThreadStore } from "../src/storage/thread-store.ts";
@@ -107,6 +107,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     return { atSeq: unsubscribe(this.#known(), input) };
   }
 
+  async release(input: Input<"release">): Promise<{ free: number[] }> {
+    return { free: release(this.#known(), input) };
+  }
+
   async openTopic(input: Input<"openTopic">): Promise<{ fromSeq: number; cutSeq: number }> {
     if (topicThreadIdOf(input.taskId, input.trigger.place) !== this.#id)
       throw new Fault("bad_input", `${this.#id} is not the topic of ${input.taskId}.`);
@@ -150,10 +154,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async read({ afterSeq, limit }: Input<"read">): ReturnType<ThreadRpc["read"]> {
     const store = this.#opened?.store;
     const about = store?.about();
-    if (!store || !about) {
-      const info = { threadId: this.#id, source: "", place: "", threadKey: "", title: "", headSeq: 0, subscribers: [] };
-      return { info, rows: [], cards: [] };
-    }
+    if (!store || !about) return { info: unknownThread(this.#id), rows: [], cards: [] };
     return { info: store.info(about), rows: store.rowsAfter(afterSeq, limit), cards: store.cards() };
   }
 
@@ -209,11 +210,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   #show(room: ThreadRoom, seq: number): void {
-    const owner = rootOwnerOf(room.store.about()?.threadKey ?? "");
-    const logged = owner === null ? null : room.store.log.at(seq);
-    const row = logged && room.store.row(logged);
-    const shown = row && owner !== null ? toWidgetRow(row, owner) : null;
-    if (shown) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+    const row = room.shown(seq);
+    if (row) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row });
   }
 
   #ports(room: ThreadRoom): PagePorts {

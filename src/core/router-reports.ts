@@ -64,7 +64,8 @@ const taskOfReport = (report: Report): KnownTask => ({
   decisionId: "",
   authority: report.authority,
   tainted: report.tainted,
-  status: report.status,
+  // What the report says of it is applied as to any other task.
+  status: "running",
   line: "",
   machine: null,
   source: "",

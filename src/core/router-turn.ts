@@ -7,14 +7,17 @@ import type { InboxItem } from "./router.ts";
 import { readCall, type StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
-export type ReadCall = { index: number; id: string; page: number };
+export type ReadCall = { index: number; page: number } & ({ read: "recall"; id: string } | { read: "find"; query: string });
 export type ReadAnswer = { text: string; tainting: boolean };
 
 /** The reads among the calls of one answer. */
 export const readsOf = (calls: ModelReply["calls"]): ReadCall[] =>
-  calls.flatMap((call, index) => {
+  calls.flatMap((call, index): ReadCall[] => {
     const read = readCall(call);
-    return "tool" in read && read.tool === "recall" ? [{ index, id: read.input.id, page: read.input.page ?? 1 }] : [];
+    if (!("tool" in read)) return [];
+    if (read.tool === "recall") return [{ index, read: "recall", id: read.input.id, page: read.input.page ?? 1 }];
+    if (read.tool === "find") return [{ index, read: "find", query: read.input.query, page: Math.floor(read.input.page ?? 1) }];
+    return [];
   });
 
 export type StepMessages = { sent: ModelMessage[]; kept: ModelMessage[] };
@@ -57,6 +60,9 @@ export function stepMessages(
   if (calls.length === 0 && kept[0]?.role === "assistant" && kept[0].text === "") kept[0] = { ...kept[0], text: "(nothing)" };
   return { sent, kept };
 }
+
+/** The task that a call names; empty when it names none. */
+export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 

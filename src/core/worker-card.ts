@@ -37,6 +37,12 @@ export function lineOfCall(call: WorkerCall): string {
       return "stopping a command";
     case "read_output":
       return "reading more output";
+    case "subscribe":
+      return `following ${call.input.thread}`;
+    case "unsubscribe":
+      return `leaving ${call.input.thread}`;
+    case "hand_back":
+      return `handing back ${call.input.trigger}`;
     case "recall":
       return `reading ${call.input.id}`;
     case "report":
@@ -131,7 +137,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, backlog: queued = [], ...rest } = before;
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: queued = [], ...rest } = before;
   const refs = task.backlog.map(({ ref }) => ref);
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };

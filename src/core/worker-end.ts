@@ -140,6 +140,9 @@ export function releaseRows(change: Change, pending: readonly InboxRow[]): void 
       ({ row }) => row.kind === "trigger" && (row.verdict.outcome === "candidate" || row.verdict.outcome === "request"),
     );
     if (!cancelled && asked.length > 0) change.effects.push({ effect: "release", threadId, rows: asked });
+    // Another task may hand it back later: then nobody waits for this one.
+    if (cancelled && rows.some(({ alsoWith }) => alsoWith.length > 0))
+      change.effects.push({ effect: "release", threadId, rows, recordOnly: true });
   }
 }
 

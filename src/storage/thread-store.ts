@@ -33,6 +33,9 @@ CREATE TABLE IF NOT EXISTS subscription (task_id TEXT NOT NULL, decision_id TEXT
 CREATE TABLE IF NOT EXISTS card (task_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, mirrored INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 ${outboundSchema}${pageSchema}`;
 
+const releasedSchema =
+  "CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID";
+
 export class ThreadStore {
   readonly log: EventLog<ThreadEvent>;
   readonly outbound: OutboundLedger;
@@ -47,6 +50,7 @@ export class ThreadStore {
   constructor(storage: DurableObjectStorage) {
     this.#sql = storage.sql;
     if (!ThreadStore.exists(storage.sql)) storage.sql.exec(schema);
+    storage.sql.exec(releasedSchema);
     this.log = new EventLog(storage.sql);
     this.outbound = new OutboundLedger(storage, this.log);
     this.page = new ThreadPage(storage.sql, this.log);
@@ -64,6 +68,15 @@ export class ThreadStore {
       "INSERT INTO about (id, body) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE body != excluded.body",
       body,
     );
+  }
+
+  /** A task gives a row up; false when it did before. */
+  release(taskId: TaskId, seq: number): boolean {
+    return this.#sql.exec("INSERT OR IGNORE INTO released (task_id, seq) VALUES (?, ?) RETURNING seq", taskId, seq).toArray().length > 0;
+  }
+
+  isReleased(taskId: TaskId, seq: number): boolean {
+    return this.#sql.exec("SELECT 1 FROM released WHERE task_id = ? AND seq = ?", taskId, seq).toArray().length > 0;
   }
 
   mark(name: Mark): number {

@@ -68,8 +68,13 @@ describe("reading calls", () => {
       "record",
       "ignore",
       "cancel",
+      "resolve",
       "ask_human",
+      "remember",
+      "set_policy",
+      "schedule",
       "recall",
+      "find",
     ]);
   });
 });
