@@ -154,3 +154,26 @@ export function acceptTask(task: TaskState, by: Principal, accepted: boolean): C
   change.task.accepted = accepted;
   return change;
 }
+
+const maxMuteReplies = 2;
+
+const unreadOf = ({ pending, backlog }: { pending: readonly InboxRow[]; backlog: readonly InboxRow[] }): InboxRow[] =>
+  [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
+
+/** Text without a call reaches nobody: say so, twice, then give up. */
+export function muteReply(
+  change: Change,
+  step: number,
+  facts: { pending: readonly InboxRow[]; backlog: readonly InboxRow[]; open: readonly WorkerCommand[]; nowMs: number },
+): Change {
+  const { task } = change;
+  task.mute += 1;
+  if (task.mute > maxMuteReplies) {
+    const text = "I could not finish this: the model kept answering without using any of its tools.";
+    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
+    return change;
+  }
+  task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
+  task.again = true;
+  return change;
+}

@@ -21,7 +21,7 @@ import {
 } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { isContext } from "./worker-context.ts";
-import { endTask } from "./worker-end.ts";
+import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
@@ -37,8 +37,6 @@ import {
   type WorkerCommand,
   type WorkerRead,
 } from "./worker-state.ts";
-
-const maxMuteReplies = 2;
 
 /** What the decision needs to know beside the state. */
 export type ReplyFacts = {
@@ -83,22 +81,6 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   const deciding = new Deciding(change, step, facts, calls);
   for (const call of calls) deciding.take(call);
   return finishStep(change, step);
-}
-
-const unreadOf = ({ pending, backlog }: ReplyFacts): InboxRow[] => [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
-
-/** Text without a call reaches nobody: say so, twice, then give up. */
-function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
-  const { task } = change;
-  task.mute += 1;
-  if (task.mute > maxMuteReplies) {
-    const text = "I could not finish this: the model kept answering without using any of its tools.";
-    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
-    return change;
-  }
-  task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
-  task.again = true;
-  return change;
 }
 
 /** Appends the results when all are known; otherwise the step stays open for its reads. */
