@@ -169,9 +169,9 @@ async function main(): Promise<void> {
     process.exit(0);
   }
   say("Serving    until Ctrl-C.");
-  daemon.once("exit", (code) =>
-    say(`daemon     ended (exit ${code}); commands wait until it is back: npm run daemon -- run --home ${home}`),
-  );
+  daemon.once("exit", (code) => {
+    if (stopping === null) say(`daemon     ended (exit ${code}); commands wait until it is back: npm run daemon -- run --home ${home}`);
+  });
 }
 
 /** Ctrl-C stops everything that was started. The runtime's own handlers would end this process before that is done. */

@@ -151,7 +151,12 @@ export class OfflineTask {
       const cwd = path.join(this.#root, typeof input.cwd === "string" ? input.cwd : ".");
       // Without our own marks of a test run: an inner `node --test` would report to the outer one.
       const { NODE_TEST_CONTEXT: _, VITEST: __, ...env } = process.env;
-      const run = spawnSync("sh", ["-c", `${script}`], { cwd, env, encoding: "utf8", timeout: 60_000 });
+      // As the daemon does: the programs of this repository are not those of the project.
+      const PATH = (env.PATH ?? "")
+        .split(path.delimiter)
+        .filter((folder) => !folder.endsWith("node_modules/.bin"))
+        .join(path.delimiter);
+      const run = spawnSync("sh", ["-c", `${script}`], { cwd, env: { ...env, PATH }, encoding: "utf8", timeout: 60_000 });
       return done(`${run.stdout}${run.stderr}`, run.status ?? 1);
     }
     try {
