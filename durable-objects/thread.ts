@@ -13,6 +13,7 @@ import { Fault } from "../src/protocol/fault.ts";
 import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
 import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
+import { timerKind } from "../src/protocol/trigger.ts";
 import { widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
@@ -72,7 +73,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       subscriptions: known?.subscriptions() ?? [],
       knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
       echoState: echoOf === undefined ? null : (known?.outbound.entry(echoOf)?.state ?? null),
-      fromChannel: channelOf(trigger.source) !== null,
+      // A schedule speaks in its thread, through no channel.
+      fromChannel: channelOf(trigger.source) !== null && trigger.kind !== timerKind,
     });
     const triggerId = trigger.id;
     switch (plan.do) {
