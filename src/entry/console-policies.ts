@@ -6,6 +6,7 @@ import type { PoliciesAnswer } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { decisionId } from "../protocol/ids.ts";
 import { policyInput } from "../protocol/policy.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { listPolicies, policyMarks, policyVersions, saveMark, savePolicy } from "../storage/policies.ts";
 import type { ConsoleEnv } from "./console-access.ts";
 import { bodyOf } from "./console-body.ts";
@@ -14,17 +15,20 @@ import { bodyOf } from "./console-body.ts";
 export const policiesDoor = new Hono<ConsoleEnv>();
 
 policiesDoor.get("/", async (c) => {
-  const [policies, marks] = await Promise.all([listPolicies(c.env.DB), policyMarks(c.env.DB)]);
+  const [policies, marks] = await fromD1(c.env.DB, (db) => Promise.all([listPolicies(db), policyMarks(db)]));
   return c.json({ policies, marks } satisfies PoliciesAnswer);
 });
 
 policiesDoor.get("/:id", async (c) => {
-  const versions = await policyVersions(c.env.DB, c.req.param("id"));
+  const versions = await fromD1(c.env.DB, (db) => policyVersions(db, c.req.param("id")));
   if (versions.length === 0) throw new Fault("not_found", "There is no such policy.");
   return c.json({ versions });
 });
 
-policiesDoor.post("/", async (c) => c.json(await savePolicy(c.env.DB, await bodyOf(c, policyInput), "operator", Date.now()), 201));
+policiesDoor.post("/", async (c) => {
+  const input = await bodyOf(c, policyInput);
+  return c.json(await fromD1(c.env.DB, (db) => savePolicy(db, input, "operator", Date.now())), 201);
+});
 
 const markInput = z.object({ wrong: z.boolean(), note: z.optional(z.string().check(z.trim(), z.maxLength(500))) });
 
@@ -37,13 +41,14 @@ marksDoor.post("/:id/mark", async (c) => {
   const logged = id.success ? await c.env.ROUTER.getByName(routerName).events({ afterSeq: 0, limit: 50, about: id.data }) : [];
   const decided = logged.map(({ event }) => event).find((event) => event.kind === "router.decision" && event.decisionId === id.data);
   if (decided?.kind !== "router.decision") throw new Fault("not_found", "There is no such decision.");
-  await saveMark(c.env.DB, {
+  const mark = {
     decisionId: decided.decisionId,
     policyId: decided.policy?.id ?? null,
     wrong,
     note: note ?? "",
     by: "operator",
     atMs: Date.now(),
-  });
+  };
+  await fromD1(c.env.DB, (db) => saveMark(db, mark));
   return c.json({ ok: true });
 });

@@ -132,11 +132,13 @@ consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
   return c.json({ ok: true });
 });
 
-consoleDoor.get("/profiles", async (c) => c.json({ profiles: await listProfiles(c.env.DB) } satisfies ProfilesAnswer));
+consoleDoor.get("/profiles", async (c) => c.json({ profiles: await fromD1(c.env.DB, listProfiles) } satisfies ProfilesAnswer));
 
-consoleDoor.post("/profiles", async (c) =>
-  c.json({ profile: await saveProfile(c.env.DB, await bodyOf(c, profile), operator.id, Date.now()) } satisfies ProfileAnswer, 201),
-);
+consoleDoor.post("/profiles", async (c) => {
+  const edited = await bodyOf(c, profile);
+  const saved = await fromD1(c.env.DB, (db) => saveProfile(db, edited, operator.id, Date.now()));
+  return c.json({ profile: saved } satisfies ProfileAnswer, 201);
+});
 
 consoleDoor.get("/threads/:id", async (c) => {
   const id = idOf(c, threadId, "thread");
@@ -154,7 +156,7 @@ consoleDoor.get("/decisions", async (c) => {
 consoleDoor.get("/decisions/:id", async (c) => {
   const id = idOf(c, decisionId, "decision");
   const answer = found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`);
-  const mark = await markOf(c.env.DB, id);
+  const mark = await fromD1(c.env.DB, (db) => markOf(db, id));
   return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
@@ -228,7 +230,7 @@ const scheduleRequest = z.object({ name: scheduleName, text: scheduleText, perso
 
 consoleDoor.post("/schedules", async (c) => {
   const { personId: forWhom, ...setting } = await bodyOf(c, scheduleRequest);
-  const person = await personById(c.env.DB, forWhom);
+  const person = await fromD1(c.env.DB, (db) => personById(db, forWhom));
   if (person === null || person.revokedMs !== null) throw new Fault("not_found", "There is no such person with access.");
   const thread = {
     threadId: rootThreadIdOf(person.id),

@@ -11,7 +11,7 @@ const key = z.string().check(z.minLength(1), z.maxLength(200));
 
 const genericBody = z.object({
   /** The sender's own name of the event; `message` and `message.…` are something that somebody said. */
-  kind: z.string().check(z.minLength(1), z.maxLength(80)),
+  kind: z.string().check(z.minLength(1), z.maxLength(80), z.regex(/^(?!timer\.)/, "must not be a timer: those are our own schedules")),
   text: z.string().check(z.maxLength(1_000_000)),
   /** What belongs together; without it each message is a thread of its own. */
   thread: z.optional(key),
