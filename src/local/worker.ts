@@ -37,6 +37,8 @@ export type WorkerOptions = {
   /** Another bundle than `dist/worker/index.js`. */
   scriptPath?: string;
   onLog?: (line: string) => void;
+  /** A second socket that leads straight to the Worker, past miniflare's own entry: `miniflare.unsafeGetDirectURL()`. */
+  direct?: boolean;
 };
 
 class LineLog extends Log {
@@ -83,6 +85,7 @@ export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
         routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
       },
       bindings: options.bindings,
+      ...(options.direct ? { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] } : {}),
       log: new LineLog(options.onLog ?? (() => {})),
       handleStructuredLogs: ({ level, message }) => options.onLog?.(`${level}: ${message}`),
       ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),

@@ -1,0 +1,23 @@
+// What people say to each other beside their work: nothing of it asks us for anything.
+export const casualTexts = [
+  "Morning all, the coffee machine on the second floor is back.",
+  "Thanks, that explains it!",
+  "lol, same here",
+  "I will be away on Thursday afternoon, back on Friday.",
+  "Nice, merged.",
+  "Has anybody seen the slides of the last review? Found them, never mind.",
+  "👍",
+  "Lunch at half past twelve?",
+  "The release notes read well, good work everybody.",
+  "I agree with what was said above.",
+  "My train is late, I will join ten minutes later.",
+  "That was a long day.",
+  "ok",
+  "See the thread from yesterday for the background.",
+  "Happy birthday!",
+  "I looked at it yesterday and it seemed fine to me.",
+  "Good point.",
+  "We talked about this in the meeting, let us keep it as it is.",
+  "Sounds good to me.",
+  "The new office plants are doing fine.",
+] as const;

@@ -1,0 +1,189 @@
+// The built Worker under miniflare, reached through a socket of its own, with the rows of its objects at hand.
+import { createHmac } from "node:crypto";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { Agent, request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Miniflare } from "miniflare";
+import { ConsoleClient } from "../../../src/local/console-client.ts";
+import { startWorker } from "../../../src/local/worker.ts";
+import type { Logged } from "../../../src/protocol/events.ts";
+import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
+import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
+import { cpuSecondsOf, newestRuntime } from "./runtimes.ts";
+
+const webhookSecret = "bench-webhook-secret";
+const operatorToken = "bench-operator-token-of-the-run";
+export const place = "team/app";
+const member = "member";
+
+/** State in memory where the machine has such a folder: the disk of a shared machine is not what is measured. */
+const scratch = (): string => mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "switchyard-bench-"));
+
+export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT";
+type Answer = { status: number; body: string };
+
+export class Deployment {
+  readonly origin: string;
+  readonly console: ConsoleClient;
+  readonly log: string[];
+  readonly #worker: Miniflare;
+  readonly #gitHub: GitHubServer;
+  readonly #statePath: string;
+  readonly #pid: number;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, keepAliveMsecs: 1_000 });
+
+  private constructor(origin: string, worker: Miniflare, gitHub: GitHubServer, statePath: string, log: string[]) {
+    this.origin = origin;
+    this.console = new ConsoleClient(origin, operatorToken);
+    this.#worker = worker;
+    this.#gitHub = gitHub;
+    this.#statePath = statePath;
+    this.#pid = newestRuntime();
+    this.log = log;
+  }
+
+  /** Starts what is built in `dist`. */
+  static async start(options: { modelUrl: string; scriptPath?: string; bindings?: Record<string, string> }): Promise<Deployment> {
+    const gitHub = await startGitHubServer();
+    gitHub.permit(place, member, "write");
+    const log: string[] = [];
+    const statePath = scratch();
+    const worker = await startWorker({
+      port: 0,
+      direct: true,
+      statePath,
+      bindings: {
+        SESSION_SECRET: "bench-session-secret-of-32-bytes",
+        OPERATOR_TOKEN: operatorToken,
+        GITHUB_WEBHOOK_SECRET: webhookSecret,
+        GITHUB_TOKEN: "bench-token",
+        GITHUB_API_URL: gitHub.url,
+        MODEL_PROVIDER: "openai-compatible",
+        MODEL_BASE_URL: options.modelUrl,
+        MODEL_API_KEY: "bench",
+        MODEL_NAME: "worker",
+        ROUTER_MODEL_NAME: "router",
+        WORKER_MODEL_NAME: "worker",
+        // The load is what is measured, not the door's limits.
+        DOOR_LIMIT_FACTOR: "100000",
+        ...options.bindings,
+      },
+      ...(options.scriptPath === undefined ? {} : { scriptPath: options.scriptPath }),
+      onLog: (line) => log.push(line),
+    });
+    const direct = await worker.unsafeGetDirectURL();
+    return new Deployment(direct.origin, worker, gitHub, statePath, log);
+  }
+
+  /** Seconds of CPU that this deployment's runtime used so far. */
+  cpuSeconds(): number {
+    return cpuSecondsOf(this.#pid);
+  }
+
+  /** One signed delivery of GitHub. The answer says which trigger it became. */
+  async deliver(event: string, deliveryId: string, payload: object): Promise<{ id: string; outcome: string; verdict: string }> {
+    const body = JSON.stringify(payload);
+    const signature = `sha256=${createHmac("sha256", webhookSecret).update(body).digest("hex")}`;
+    const answer = await this.post("/hooks/github", body, {
+      "content-type": "application/json",
+      "x-github-event": event,
+      "x-github-delivery": deliveryId,
+      "x-hub-signature-256": signature,
+    });
+    if (answer.status !== 202) throw new Error(`a delivery was answered ${answer.status}: ${answer.body.slice(0, 300)}`);
+    const trigger = (JSON.parse(answer.body) as { triggers?: { id: string; outcome: string; verdict: string }[] }).triggers?.[0];
+    if (!trigger) throw new Error(`a delivery became no trigger: ${answer.body.slice(0, 300)}`);
+    return trigger;
+  }
+
+  post(path: string, body: string, headers: Record<string, string>): Promise<Answer> {
+    return this.send(`${this.origin}${path}`, "POST", body, headers);
+  }
+
+  /** A request on the same keep-alive sockets, to any address; once more when a socket was closed as it was reused. */
+  send(url: string, method: string, body: string, headers: Record<string, string>, again = true): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const request = httpRequest(url, { method, agent: this.#agent, headers }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") }));
+        response.on("error", reject);
+      });
+      request.on("error", (error) => {
+        if (again && request.reusedSocket) resolve(this.send(url, method, body, headers, false));
+        else reject(error);
+      });
+      request.end(body);
+    });
+  }
+
+  /** The event log of one object, straight from it. */
+  async events(binding: ObjectBinding, name: string, afterSeq = 0): Promise<Logged[]> {
+    const namespace = await this.#worker.getDurableObjectNamespace(binding);
+    const stub = namespace.get(namespace.idFromName(name)) as unknown as ObjectRpc;
+    const all: Logged[] = [];
+    for (;;) {
+      const page = await stub.events({ afterSeq: all.at(-1)?.seq ?? afterSeq, limit: 2_000 });
+      if (page.length === 0) return all;
+      all.push(...page);
+    }
+  }
+
+  /** A person presses Stop. False when the task has ended. */
+  async cancel(taskId: string): Promise<boolean> {
+    const headers = { "content-type": "application/json", authorization: `Bearer ${operatorToken}` };
+    const answer = await this.post(`/api/console/tasks/${taskId}/cancel`, "{}", headers);
+    if (answer.status !== 200) throw new Error(`a cancel was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
+    return /"cancel/.test(answer.body);
+  }
+
+  /** A person presses Continue. */
+  async resume(taskId: string): Promise<void> {
+    const namespace = await this.#worker.getDurableObjectNamespace("WORKER_SESSION");
+    const session = namespace.get(namespace.idFromName(taskId)) as unknown as WorkerSessionRpc;
+    await session.resume({ by: { role: "owner", id: "operator", name: "Operator" }, modelCalls: 15 });
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    await this.#worker.dispose();
+    await this.#gitHub.close();
+    rmSync(this.#statePath, { recursive: true, force: true });
+  }
+}
+
+const person = (login: string) => ({ login, id: 1, type: login.endsWith("[bot]") ? "Bot" : "User" });
+
+const issueOf = (number: number, title: string, body: string) => ({
+  number,
+  id: 10_000 + number,
+  title,
+  body,
+  html_url: `https://github.com/${place}/issues/${number}`,
+  user: person(member),
+  author_association: "MEMBER",
+});
+
+/** A member opens an issue: a thread of its own. */
+export const issueOpened = (number: number, title: string, body: string): object => ({
+  action: "opened",
+  repository: { full_name: place, id: 7 },
+  sender: person(member),
+  issue: issueOf(number, title, body),
+});
+
+/** Somebody comments on it. */
+export const commented = (number: number, id: number, body: string, login = member): object => ({
+  action: "created",
+  repository: { full_name: place, id: 7 },
+  sender: person(login),
+  issue: issueOf(number, `Issue ${number}`, ""),
+  comment: {
+    id,
+    body,
+    html_url: `https://github.com/${place}/issues/${number}#issuecomment-${id}`,
+    user: person(login),
+    author_association: login === member ? "MEMBER" : "NONE",
+  },
+});

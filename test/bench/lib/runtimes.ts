@@ -1,0 +1,31 @@
+// The runtimes that this process started, and the CPU that they used.
+import { readdirSync, readFileSync } from "node:fs";
+
+const clockTicksPerSecond = 100;
+
+/** Fields of `/proc/PID/stat` after the name: state, parent, …; null when the process ended. */
+function statOf(pid: number): { name: string; fields: string[] } | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return { name: stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")")), fields: stat.slice(stat.lastIndexOf(")") + 2).split(" ") };
+  } catch {
+    return null;
+  }
+}
+
+/** The process id of the runtime that was started last. */
+export function newestRuntime(): number {
+  const pids = readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .map(Number)
+    .filter((pid) => {
+      const stat = statOf(pid);
+      return stat?.name.startsWith("workerd") === true && Number(stat.fields[1]) === process.pid;
+    });
+  return Math.max(...pids);
+}
+
+export function cpuSecondsOf(pid: number): number {
+  const fields = statOf(pid)?.fields ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+}

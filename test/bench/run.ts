@@ -1,0 +1,41 @@
+// `npm run bench -- NAME [--quick] [--json]`: one benchmark, its figures and its goals. The exit code is non-zero when a goal falls short.
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { buildAssets } from "../../src/local/build.ts";
+import { bundleWorker } from "../../src/local/worker.ts";
+import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
+import { essayEndToEnd, fullEndToEnd, quickEndToEnd } from "./essay-e2e.ts";
+import { print, type Result } from "./lib/result.ts";
+import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
+
+const pictures = path.resolve(import.meta.dirname, "../../src/web/pictures");
+
+type Bench = (quick: boolean) => Promise<{ result: Result; svg?: string }>;
+
+const benches: Record<string, Bench> = {
+  "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
+  "essay-e2e": (quick) => essayEndToEnd(quick ? quickEndToEnd : fullEndToEnd),
+  "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
+};
+
+const usage = `npm run bench -- NAME [--quick] [--json]
+  NAME      ${Object.keys(benches).join(", ")}
+  --quick   a short run for development: the same figures, with more noise
+  --json    one JSON object as the last line`;
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { quick: { type: "boolean" }, json: { type: "boolean" } } });
+const bench = benches[positionals[0] ?? ""];
+if (bench === undefined) {
+  console.error(usage);
+  process.exit(2);
+}
+await Promise.all([buildAssets(), bundleWorker()]);
+const { result: done, svg } = await bench(values.quick ?? false);
+if (svg !== undefined) {
+  mkdirSync(pictures, { recursive: true });
+  writeFileSync(path.join(pictures, `bench-${done.bench}.svg`), svg);
+}
+if (values.json) console.log(JSON.stringify(done));
+else print(done);
+process.exit(done.ok ? 0 : 1);
