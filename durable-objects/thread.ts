@@ -6,7 +6,7 @@ import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/w
 import { judge } from "../src/core/gate.ts";
 import { fitManner } from "../src/core/manners.ts";
 import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
-import { type Env, readConfig } from "../src/env.ts";
+import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
@@ -210,11 +210,11 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   #ports(room: ThreadRoom): PagePorts {
     const { store } = room;
-    const { model, agentName } = this.#config;
+    const { agentName } = this.#config;
     return {
       rootThreadId: this.#id,
       agentName,
-      modelProblem: model.router.problem ?? model.worker.problem,
+      modelProblem: modelProblem(this.#config),
       topic: (threadId) => store.page.topic(threadId),
       topics: (limit) => store.page.topics(limit),
       newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
