@@ -3,16 +3,18 @@ import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
 import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import type { PlannedDecision } from "../src/core/router-plan.ts";
 import { routerPrompt } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
+import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import { routerTools } from "../src/protocol/router-tools.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import { RouterDrafts } from "./router-drafts.ts";
 
 const maxOutputTokens = 4_000;
 const leaseSlackMs = 30_000;
@@ -95,10 +97,14 @@ export class RouterSteps {
     let kept: ModelMessage[] = [user];
     let tainted = false;
     let progress = new Map<string, ItemProgress>();
+    const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
-      const reply = await this.#call(turn, step, messages);
-      if (reply === null) return;
+      const reply = await this.#call(turn, step, messages, drafts.begin({ ...turn, step, progress }));
+      if (reply === null) {
+        drafts.close("interrupted");
+        return;
+      }
       const reads = await this.#read(turn, reply.calls);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
@@ -109,6 +115,8 @@ export class RouterSteps {
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided);
       const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
+      drafts.replaced(committed ? postsOf(outcome.decisions) : []);
+      if (!committed || last) drafts.close("dropped");
       if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
@@ -135,7 +143,7 @@ export class RouterSteps {
   }
 
   /** The model's answer; null when it failed (the items stay) or another loop took over. */
-  async #call(turn: Turn, step: number, messages: ModelMessage[]): Promise<ModelReply | null> {
+  async #call(turn: Turn, step: number, messages: ModelMessage[], onPiece: (piece: ModelPiece) => void): Promise<ModelReply | null> {
     const config = readConfig(this.#env);
     const startedMs = Date.now();
     if (!this.#mine(turn.epoch)) return null;
@@ -146,10 +154,8 @@ export class RouterSteps {
     await faultPoint(config.faultUrl, "router.model.called");
     try {
       const system = routerPrompt(config.agentName, turn.lane);
-      const reply = await this.#model.call(
-        { system, messages, tools: routerTools, maxOutputTokens },
-        { timeoutMs: limits.modelCallTimeoutMs },
-      );
+      const options = { timeoutMs: limits.modelCallTimeoutMs, onPiece };
+      const reply = await this.#model.call({ system, messages, tools: routerTools, maxOutputTokens }, options);
       return { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) };
     } catch (error) {
       this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));
@@ -230,6 +236,9 @@ export class RouterSteps {
     return committed;
   }
 }
+
+const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
+  decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
 
 const taskNamed = (input: unknown): string =>
   typeof input === "object" && input !== null && "task" in input && typeof input.task === "string" ? input.task : "";

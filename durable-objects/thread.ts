@@ -12,11 +12,12 @@ import { Fault } from "../src/protocol/fault.ts";
 import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
 import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
-import { widgetClose } from "../src/protocol/widget-frames.ts";
+import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { rulesInForce } from "../src/storage/gate-rules.ts";
 import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
+import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
@@ -44,7 +45,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   #open(): ThreadRoom {
     this.#opened ??= new ThreadRoom(this.ctx.storage, this.env, this.#id, {
       carrier: ({ source, place, threadKey }) => carrierOf(source, { place, threadKey }, this.#config),
-      broadcast: (frame) => this.#sockets.broadcast(frame),
+      broadcast: (frame) => this.#broadcast(frame),
       catchingUp: () => this.#sockets.catchingUp,
     });
     return this.#opened;
@@ -135,7 +136,16 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async mirror({ topicThreadId, frames }: Input<"mirror">): Promise<{ taken: boolean }> {
     const page = this.#opened?.store.page;
     if (!page?.topic(topicThreadId)) return { taken: false };
-    for (const frame of frames) if (frame.t !== "row" || page.takeMirrored(topicThreadId, frame.seq)) this.#sockets.broadcast(frame);
+    for (const frame of frames) if (frame.t !== "row" || page.takeMirrored(topicThreadId, frame.seq)) this.#broadcast(frame);
+    return { taken: true };
+  }
+
+  async draft(input: Input<"draft">): Promise<{ taken: boolean }> {
+    const place = this.#opened && draftPlace(this.#opened, this.#id, input);
+    if (!place) return { taken: false };
+    const frame = { ...input, text: fitManner(input.text, "instant") };
+    if (place === "here") this.#opened?.drafts.take({ t: "draft", ...frame }, Date.now());
+    else if (place !== "said") this.ctx.waitUntil(this.#reach(place.root, (root) => root.draft(frame)));
     return { taken: true };
   }
 
@@ -205,18 +215,23 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     const logged = owner === null ? null : room.store.log.at(seq);
     const row = logged && room.store.row(logged);
     const shown = row && owner !== null ? toWidgetRow(row, owner) : null;
-    if (shown) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+    if (shown) this.#broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+  }
+
+  #broadcast(frame: WidgetServerFrame): void {
+    if (frame.t === "row" && frame.row.kind === "reply") this.#opened?.drafts.end(frame.row.id ?? "");
+    this.#sockets.broadcast(frame);
   }
 
   #ports(room: ThreadRoom): PagePorts {
     const { store } = room;
-    const { agentName } = this.#config;
     return {
       rootThreadId: this.#id,
-      agentName,
+      agentName: this.#config.agentName,
       modelProblem: modelProblem(this.#config),
       topic: (threadId) => store.page.topic(threadId),
       topics: (limit) => store.page.topics(limit),
+      drafts: () => room.drafts.current,
       newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
@@ -230,7 +245,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   /** This thread or a topic under it; only work of the sockets waits for another object, with a limit. */
-  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append">) => Promise<T>): Promise<T> {
+  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append" | "draft">) => Promise<T>): Promise<T> {
     return withTimeout(call(threadId === this.#id ? this : this.env.THREAD.getByName(threadId)), callTimeoutMs, threadId);
   }
 }

@@ -86,6 +86,10 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
 const isSpeech = (call: ReturnType<typeof readCall> | undefined): boolean =>
   call !== undefined && "tool" in call && speeches.includes(call.tool);
 
+/** With what it settles in it: a router that lost its own count makes no id of another decision. */
+export const decisionIdOf = (view: Pick<TurnView, "turn" | "step">, index: number, settles: readonly string[]): string =>
+  makeId("dec", view.turn, view.step, index, ...settles);
+
 const untouched: ItemProgress = { act: null, spoken: false, target: null };
 
 function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: RouterCall, index: number): Verdict {
@@ -105,8 +109,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
           : `${asked.join(", ")} is settled already.`,
     };
   const settled = free.flatMap((id) => view.items.get(id) ?? []);
-  // With what it settles in it: a router that lost its own count makes no id of another decision.
-  const id = makeId("dec", view.turn, view.step, index, ...free);
+  const id = decisionIdOf(view, index, free);
   const verdict = speech
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, progress, call as Act, settled, id);

@@ -81,6 +81,9 @@ export function stripMarkers(text: string): string {
   return after.trim();
 }
 
+/** Known before the decision is made: a draft of the words has it too. */
+export const outboundIdOf = (threadId: string, decisionId: string, part = ""): string => childId("out", threadId, decisionId, part);
+
 /** A `post` of a decision, in the manner of its thread's source. */
 export function postEffect(
   decisionId: string,
@@ -94,7 +97,7 @@ export function postEffect(
     kind: "post",
     threadId: target.threadId,
     input: {
-      id: childId("out", target.threadId, decisionId, part ?? ""),
+      id: outboundIdOf(target.threadId, decisionId, part),
       threadId: target.threadId,
       kind,
       text: fitManner(stripMarkers(text), mannerOf(target.source)),

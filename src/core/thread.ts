@@ -188,8 +188,8 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       };
     }
     case "outbound": {
-      const { kind, text, taskId } = row.outbound;
-      return { kind: "reply", replyKind: kind, text, state: row.state, ...(taskId === undefined ? {} : { taskId }), atMs: row.atMs };
+      const { id, kind, text, taskId } = row.outbound;
+      return { kind: "reply", id, replyKind: kind, text, state: row.state, ...(taskId === undefined ? {} : { taskId }), atMs: row.atMs };
     }
     case "topic":
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };

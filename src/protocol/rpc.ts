@@ -8,7 +8,7 @@ import type { Authority, Principal } from "./principal.ts";
 import type { Report, TaskCard, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
-import type { WidgetServerFrame } from "./widget-frames.ts";
+import type { DraftFrame, WidgetServerFrame } from "./widget-frames.ts";
 
 /** What every object offers. */
 export interface ObjectRpc {
@@ -51,6 +51,8 @@ export interface ThreadRpc extends ObjectRpc {
   attachTopic(input: { topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId }): Promise<{ seq: number }>;
   /** Say something in this thread. Idempotent by the intent's id. */
   post(input: OutboundIntent): Promise<{ seq: number }>;
+  /** A reply while it is written, for the pages of this thread's own people: nothing of it is kept. Not taken where nobody could see it. */
+  draft(input: Omit<DraftFrame, "t">): Promise<{ taken: boolean }>;
   /** The task's card changed; the highest revision wins. */
   card(input: TaskCard): Promise<void>;
   /** On a root: frames of a topic, for the root's sockets. Not taken before `attachTopic`, so that a page knows the topic first. */

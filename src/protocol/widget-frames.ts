@@ -30,10 +30,33 @@ export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 /** A row as the page shows it: no more than a person needs, nothing of other audiences. */
 export type WidgetRow =
   | { kind: "message"; from: { role: Role; name: string; you: boolean }; text: string; clientMsgId?: string; atMs: number }
-  | { kind: "reply"; replyKind: "reply" | "relay" | "notice"; text: string; state: OutboundState; taskId?: string; atMs: number }
+  /** `id` is the outbound id: a draft of this id becomes this row. */
+  | {
+      kind: "reply";
+      id?: string;
+      replyKind: "reply" | "relay" | "notice";
+      text: string;
+      state: OutboundState;
+      taskId?: string;
+      atMs: number;
+    }
   | { kind: "topic"; topicThreadId: string; taskId: string; title: string; atMs: number };
 
+/**
+ * A reply while it is written. It is kept nowhere: the newest `rev` counts, the row of the same id replaces it. `interrupted`: whoever
+ * wrote it is gone or failed. `dropped`: it will not be said.
+ */
+export type DraftFrame = {
+  t: "draft";
+  threadId: string;
+  draftId: string;
+  rev: number;
+  text: string;
+  state: "writing" | "interrupted" | "dropped";
+};
+
 export type WidgetServerFrame =
+  | DraftFrame
   | { t: "welcome"; you: { role: Role; name: string }; rootThreadId: string; agentName: string; model: { ready: boolean; note?: string } }
   | { t: "row"; threadId: string; seq: number; row: WidgetRow }
   /** A send or act is durable. `seq` is its row's, when it made one. */

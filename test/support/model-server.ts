@@ -147,9 +147,9 @@ function misbehave(wire: Wire, reply: ScriptedReply, events: string[]): Readable
   const { fault } = reply;
   switch (fault) {
     case "hang":
-      return streamed(before, { hang: true });
+      return streamed(before, { ms, hang: true });
     case "cut":
-      return streamed(before, { broken: true });
+      return streamed(before, { ms, broken: true });
     case "garbage":
       return streamed([...before, "data: <html>bad gateway</html>\n\n"], {});
     case "no_choices":
@@ -160,10 +160,7 @@ function misbehave(wire: Wire, reply: ScriptedReply, events: string[]): Readable
       const error = { type, message: fault === "429" ? "rate limit reached" : "overloaded", code: Number(fault) };
       return streamed([...before, wire === "chat" ? `data: ${JSON.stringify({ error })}\n\n` : messageEvent({ type: "error", error })], {});
     }
-    case "401":
-    case "404":
-    case "duplicate_ids":
-    case undefined:
+    default:
       return streamed(events, { ms });
   }
 }

@@ -5,7 +5,7 @@ import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
-import { PendingMessage, RowView } from "./message.tsx";
+import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
 import { act, say } from "./store.ts";
 
@@ -98,6 +98,7 @@ export function TaskCardView(props: { topic: TopicView }) {
         {topic.latest.map((shown) => (
           <RowView key={shown.seq} shown={shown} />
         ))}
+        {topic.draft ? <DraftView draft={topic.draft} /> : null}
         {topic.pending.map((entry) => (
           <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
         ))}

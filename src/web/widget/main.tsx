@@ -9,7 +9,7 @@ import { TaskCardView } from "./card.tsx";
 import { Composer } from "./composer.tsx";
 import { framed, hostTitle, meetHost, shown, tellHost } from "./host.ts";
 import { keepsAcrossReloads } from "./keep.ts";
-import { PendingMessage, RowView } from "./message.tsx";
+import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { Item } from "./model.ts";
 import { conversation, dropRefusal, items, link, outbox, retry, say, spoken, start, visitNote, waiting } from "./store.ts";
 
@@ -112,7 +112,18 @@ function Welcome(props: { onPick: (text: string) => void }) {
   );
 }
 
-const timeOf = (item: Item): number => (item.kind === "topic" ? item.topic.atMs : item.kind === "row" ? item.row.atMs : item.entry.atMs);
+function timeOf(item: Item): number {
+  switch (item.kind) {
+    case "topic":
+      return item.topic.atMs;
+    case "row":
+      return item.row.atMs;
+    case "draft":
+      return item.draft.rev;
+    case "pending":
+      return item.entry.atMs;
+  }
+}
 
 function Items(props: { list: readonly Item[] }) {
   const lastOwn = props.list.findLastIndex((item) => item.kind === "row" && item.row.kind === "message" && item.row.from.you);
@@ -126,6 +137,7 @@ function Items(props: { list: readonly Item[] }) {
         {head}
         {item.kind === "topic" ? <TaskCardView topic={item.topic} /> : null}
         {item.kind === "row" ? <RowView shown={item} delivered={at === lastOwn} /> : null}
+        {item.kind === "draft" ? <DraftView draft={item.draft} /> : null}
         {item.kind === "pending" ? <PendingMessage entry={item.entry} /> : null}
       </div>
     );

@@ -2,7 +2,7 @@
 import { ShapeIcon } from "../shared/icons.tsx";
 import { Folded, FoldedMarkdown, isLong } from "../shared/markdown.tsx";
 import { clockTime, exact } from "../shared/time.ts";
-import type { ShownRow } from "./model.ts";
+import type { Draft, ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
 import { conversation, link } from "./store.ts";
 
@@ -38,6 +38,20 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
         </div>
       );
   }
+}
+
+/** A reply while it is written: quiet, and not read out; its row is. */
+export function DraftView(props: { draft: Draft }) {
+  const { text, state } = props.draft;
+  return (
+    <div class="message message-draft" aria-busy={state === "writing"}>
+      <p class="hidden-visually">
+        {conversation.value.welcome?.agentName ?? "Answer"}, {state === "writing" ? "writing" : "interrupted"}:
+      </p>
+      <FoldedMarkdown text={text} />
+      {state === "interrupted" ? <p class="fine muted">This was interrupted. Your message is kept, and the answer comes later.</p> : null}
+    </div>
+  );
 }
 
 const OwnMessage = (props: { text: string; atMs: number; state: string | null }) => (

@@ -1,22 +1,27 @@
 // What the page knows of the conversation, and how each frame changes it. Every frame may come twice.
 import type { TaskCard } from "../../protocol/task.ts";
-import type { WidgetRow, WidgetServerFrame } from "../../protocol/widget-frames.ts";
+import type { DraftFrame, WidgetRow, WidgetServerFrame } from "../../protocol/widget-frames.ts";
 import { statusView } from "../shared/status.ts";
 import { type Outbox, type OutboxEntry, rootPlaceholder } from "./outbox.ts";
 
 export type ShownRow = { seq: number; row: WidgetRow };
 type Welcome = Extract<WidgetServerFrame, { t: "welcome" }>;
 
+/** A reply that is being written. `offered` is false from a new connection on until the server speaks of it again. */
+export type Draft = Omit<DraftFrame, "t" | "state"> & { state: "writing" | "interrupted"; offered: boolean };
+
 export type Conversation = {
   welcome: Omit<Welcome, "t"> | null;
   /** Rows of each thread, by sequence number. */
   rows: Readonly<Record<string, readonly ShownRow[]>>;
   cards: Readonly<Record<string, TaskCard>>;
+  /** The newest draft of each thread. */
+  drafts: Readonly<Record<string, Draft>>;
   /** False until all that happened before is on the page: until then nothing is announced. */
   caughtUp: boolean;
 };
 
-export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, caughtUp: false };
+export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, drafts: {}, caughtUp: false };
 
 /** Adds a row once, in its place; a repeat gives the same list back. */
 export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow): readonly ShownRow[] {
@@ -25,25 +30,61 @@ export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow
   return rows[at]?.seq === seq ? rows : rows.toSpliced(at, 0, { seq, row });
 }
 
+const isReplyOf = (row: WidgetRow, draftId: string): boolean => row.kind === "reply" && row.id === draftId;
+
+function withoutDraft(state: Conversation, threadId: string): Conversation {
+  const { [threadId]: _, ...drafts } = state.drafts;
+  return { ...state, drafts };
+}
+
+/** The newest words count; what has its row already, or was seen in a newer form, changes nothing. */
+function applyDraft(state: Conversation, frame: DraftFrame): Conversation {
+  const { t: _, ...draft } = frame;
+  const known = state.drafts[draft.threadId];
+  const same = known?.draftId === draft.draftId ? known : null;
+  if (state.rows[draft.threadId]?.some(({ row }) => isReplyOf(row, draft.draftId))) return state;
+  if (known && (known.rev > draft.rev || (known.rev === draft.rev && known.offered))) return state;
+  if (draft.state === "dropped") return same ? withoutDraft(state, draft.threadId) : state;
+  // Who says that a draft broke off may not know its words.
+  if (draft.state === "interrupted" && !same) return state;
+  const text = draft.text === "" ? (same?.text ?? "") : draft.text;
+  const next: Draft = { ...draft, text, state: draft.state, offered: true };
+  return { ...state, drafts: { ...state.drafts, [draft.threadId]: next } };
+}
+
+/** Drafts that nobody spoke of on this connection have lost their writer. */
+const settleDrafts = (drafts: Conversation["drafts"]): Conversation["drafts"] =>
+  Object.fromEntries(
+    Object.entries(drafts).map(([threadId, draft]) => [threadId, draft.offered ? draft : { ...draft, state: "interrupted" as const }]),
+  );
+
 /** The next conversation; the same object when the frame brought nothing new. */
 export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conversation {
   switch (frame.t) {
     case "welcome": {
       const { t: _, ...welcome } = frame;
-      return { ...state, welcome, caughtUp: false };
+      const drafts = Object.fromEntries(Object.entries(state.drafts).map(([threadId, draft]) => [threadId, { ...draft, offered: false }]));
+      return { ...state, welcome, drafts, caughtUp: false };
     }
     case "row": {
       const known = state.rows[frame.threadId] ?? [];
       const next = insertRow(known, frame.seq, frame.row);
-      return next === known ? state : { ...state, rows: { ...state.rows, [frame.threadId]: next } };
+      if (next === known) return state;
+      const shown = { ...state, rows: { ...state.rows, [frame.threadId]: next } };
+      const draft = state.drafts[frame.threadId];
+      // The row replaces its draft; a draft that broke off leaves with whatever is said next.
+      const ends = draft && (isReplyOf(frame.row, draft.draftId) || (draft.state === "interrupted" && frame.row.kind === "reply"));
+      return ends ? withoutDraft(shown, frame.threadId) : shown;
     }
+    case "draft":
+      return applyDraft(state, frame);
     case "card": {
       const known = state.cards[frame.card.taskId];
       if (known && known.revision >= frame.card.revision) return state;
       return { ...state, cards: { ...state.cards, [frame.card.taskId]: frame.card } };
     }
     case "caught_up":
-      return { ...state, caughtUp: true };
+      return { ...state, drafts: settleDrafts(state.drafts), caughtUp: true };
     case "ack":
     case "refused":
       return state;
@@ -66,6 +107,7 @@ export type TopicView = {
   /** The last answer and what came after it. */
   latest: readonly ShownRow[];
   pending: readonly OutboxEntry[];
+  draft: Draft | null;
   /** Buttons that were pressed and are not confirmed yet. */
   pressed: readonly ("stop" | "continue" | "accept" | "reject")[];
 };
@@ -73,6 +115,7 @@ export type TopicView = {
 export type Item =
   | { kind: "row"; key: string; seq: number; row: Exclude<WidgetRow, { kind: "topic" }> }
   | { kind: "topic"; key: string; topic: TopicView }
+  | { kind: "draft"; key: string; draft: Draft }
   | { kind: "pending"; key: string; entry: OutboxEntry };
 
 const isSend = (entry: OutboxEntry): boolean => entry.frame.t === "send";
@@ -98,9 +141,17 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
     earlier: all.slice(0, cut),
     latest: all.slice(cut),
     pending: pendingOf(outbox, all, [row.topicThreadId]),
+    draft: state.drafts[row.topicThreadId] ?? null,
     pressed,
   };
 }
+
+/** A draft and its row are one place on the page, as a message and its row are. */
+const replyKey = (outboundId: string): string => `reply:${outboundId}`;
+const rowKey = (row: WidgetRow, seq: number): string => {
+  if (row.kind === "message" && row.clientMsgId) return `row:${row.clientMsgId}`;
+  return row.kind === "reply" && row.id !== undefined ? replyKey(row.id) : `row:${seq}`;
+};
 
 /** The page from top to bottom: messages, tasks as cards, and what waits to be sent. */
 export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
@@ -110,8 +161,10 @@ export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
     ({ seq, row }): Item =>
       row.kind === "topic"
         ? { kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }
-        : { kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row },
+        : { kind: "row", key: rowKey(row, seq), seq, row },
   );
+  const draft = rootId === null ? undefined : state.drafts[rootId];
+  if (draft) items.push({ kind: "draft", key: replyKey(draft.draftId), draft });
   const pending = pendingOf(outbox, rows, rootId === null ? [rootPlaceholder] : [rootPlaceholder, rootId]);
   return [...items, ...pending.map((entry): Item => ({ kind: "pending", key: `row:${entry.frame.clientMsgId}`, entry }))];
 }
@@ -145,6 +198,8 @@ export function announcement(before: Conversation, frame: WidgetServerFrame): st
     }
     case "refused":
       return frame.message;
+    // Its row is announced, once: a voice that reads half sentences again and again helps nobody.
+    case "draft":
     case "welcome":
     case "ack":
     case "caught_up":
