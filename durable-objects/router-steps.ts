@@ -1,11 +1,11 @@
 // One turn of the router's model: request, answer, check, commit. An answer counts only while its epoch does.
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
-import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
+import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
 import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
-import type { PlannedDecision } from "../src/core/router-plan.ts";
+import { postsOf } from "../src/core/router-plan.ts";
 import { routerPrompt } from "../src/core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages } from "../src/core/router-turn.ts";
+import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -28,6 +28,12 @@ type Turn = {
   fresh: boolean;
   items: Map<string, InboxItem>;
   observed: Map<string, number>;
+};
+type StepInput = Required<Pick<TurnView, "progress" | "shortened">> & {
+  reply: ModelReply;
+  reads: Map<number, ReadAnswer>;
+  tainted: boolean;
+  before: boolean;
 };
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
 /** A thread that moved by itself, up to `headSeq`. */
@@ -97,6 +103,7 @@ export class RouterSteps {
     let kept: ModelMessage[] = [user];
     let tainted = false;
     let progress = new Map<string, ItemProgress>();
+    const shortened = new Set<string>();
     const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
@@ -109,11 +116,12 @@ export class RouterSteps {
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
-      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, tainted, before });
+      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, shortened, tainted, before });
       progress = outcome.progress;
+      for (const id of outcome.tooLong) shortened.add(id);
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
-      const last = isLastStep(step, reads.size, undecided);
+      const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
       const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
       drafts.replaced(committed ? postsOf(outcome.decisions) : []);
       if (!committed || last) drafts.close("dropped");
@@ -125,17 +133,16 @@ export class RouterSteps {
     }
   }
 
-  #decide(
-    turn: Turn,
-    step: number,
-    input: { reply: ModelReply; reads: Map<number, ReadAnswer>; progress: Map<string, ItemProgress>; tainted: boolean; before: boolean },
-  ): { outcome: StepOutcome; said: StepMessages } {
+  #decide(turn: Turn, step: number, input: StepInput): { outcome: StepOutcome; said: StepMessages } {
     const { store } = this.#ledger;
     const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
     const view = { ...turn, step, capped: input.tainted, nowMs: Date.now(), agentName: readConfig(this.#env).agentName };
-    const outcome = decideStep({ ...view, progress: input.progress, tasks, machines: store.machines() }, input.reply.calls);
+    const outcome = decideStep(
+      { ...view, progress: input.progress, shortened: input.shortened, tasks, machines: store.machines() },
+      input.reply.calls,
+    );
     const known = new Set(turn.items.keys());
     const keptId = `kept_${turn.turn}_${step}`;
     const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
@@ -236,9 +243,3 @@ export class RouterSteps {
     return committed;
   }
 }
-
-const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
-  decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
-
-const taskNamed = (input: unknown): string =>
-  typeof input === "object" && input !== null && "task" in input && typeof input.task === "string" ? input.task : "";

@@ -1,5 +1,6 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
 import * as z from "zod/mini";
+import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
@@ -7,9 +8,10 @@ import { audienceOf, mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
+import { countWords, fitManner } from "./manners.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { planDispatch } from "./router-dispatch.ts";
-import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { mannerOf, type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 
 /** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
 export type ItemProgress = { act: RouterTool | null; spoken: boolean; target: { threadId: string; chain: string } | null };
@@ -24,6 +26,8 @@ export type TurnView = {
   agentName: string;
   items: ReadonlyMap<string, InboxItem>;
   progress: ReadonlyMap<string, ItemProgress>;
+  /** Items whose words came back once because they were too long: now they are taken as they are. */
+  shortened?: ReadonlySet<string>;
   tasks: ReadonlyMap<string, KnownTask>;
   machines: readonly KnownMachine[];
 };
@@ -36,9 +40,11 @@ export type StepOutcome = {
   /** One for each call, in order; null for a read. */
   results: (string | null)[];
   progress: Map<string, ItemProgress>;
+  /** Items whose words are to be said again, shorter. */
+  tooLong: string[];
 };
 
-type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[] };
+type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true };
 type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" }>;
 
 const speeches: readonly RouterTool[] = ["reply", "relay"];
@@ -62,7 +68,13 @@ export function readCall(call: ModelReply["calls"][number]): RouterCall | { prob
 
 /** [RD2] All calls of one answer. Acts are looked at before words, so that words about a dispatched trigger go where the task is. */
 export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutcome {
-  const outcome: StepOutcome = { decisions: [], refused: [], results: calls.map(() => null), progress: new Map(view.progress) };
+  const outcome: StepOutcome = {
+    decisions: [],
+    refused: [],
+    results: calls.map(() => null),
+    progress: new Map(view.progress),
+    tooLong: [],
+  };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
   for (const index of inOrder) {
@@ -76,6 +88,7 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       const tool = "problem" in call ? excerpt(calls[index]?.tool ?? "", 40) : call.tool;
       const settles =
         verdict.settles ?? ("tool" in call && "settles" in call.input ? call.input.settles.filter((id) => view.items.has(id)) : []);
+      if ("tooLong" in verdict) outcome.tooLong.push(...settles);
       outcome.refused.push({ tool, settles, reason: verdict.refused });
       outcome.results[index] = JSON.stringify({ refused: verdict.refused });
     }
@@ -190,6 +203,8 @@ function say(
   if (call.tool === "relay") {
     if (report === undefined || report.id !== call.input.report)
       return { refused: `${safeId(call.input.report)} is no report that waits here.` };
+    const long = tooLong(view, settled, place.source, report.report.text);
+    if (long !== null) return long;
     const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
     const links = { taskId: report.report.taskId, reportId: report.id };
     const post = postEffect(id, { ...place, threadId: report.threadId }, "relay", report.report.text, links);
@@ -200,6 +215,8 @@ function say(
   }
   const text = stripMarkers(call.input.text);
   if (text === "") return { refused: "The reply has no words." };
+  const long = tooLong(view, settled, place.source, text);
+  if (long !== null) return long;
   const decision = base(view, settled, id, "reply", `answered: ${excerpt(text, 160)}`);
   const threadId = target?.threadId ?? place.threadId;
   const post = postEffect(id, { ...place, threadId }, "reply", text, {
@@ -209,6 +226,18 @@ function say(
   return {
     decision: { ...decision, threadId, effects: [post], ...(target === null || target === undefined ? {} : { chain: target.chain }) },
     result: { sent: post.input.id },
+  };
+}
+
+/** [RD9] Words that are too long for their channel come back once, while the turn has a step left; then they are cut by code. */
+function tooLong(view: TurnView, settled: readonly InboxItem[], source: string, text: string): Verdict | null {
+  const words = countWords(text);
+  if (fitManner(text, mannerOf(source)) === text || view.step >= limits.maxRouterStepsPerTurn) return null;
+  if (settled.some((item) => view.shortened?.has(item.id) || item.attempts > 0)) return null;
+  return {
+    refused: `Not sent: ${words} words, and ${limits.maxInstantWords} fit here. Say it again with reply, the most important first. What is still too long is cut, with the full text one click away.`,
+    settles: settled.map((item) => item.id),
+    tooLong: true,
   };
 }
 

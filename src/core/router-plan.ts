@@ -8,7 +8,7 @@ import type { TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
-import { fitManner } from "./manners.ts";
+import { fitted } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
 
 type Input<T, M extends keyof T> = T[M] extends (input: infer I) => unknown ? I : never;
@@ -100,13 +100,17 @@ export function postEffect(
       id: outboundIdOf(target.threadId, decisionId, part),
       threadId: target.threadId,
       kind,
-      text: fitManner(stripMarkers(text), mannerOf(target.source)),
+      ...fitted(stripMarkers(text), mannerOf(target.source)),
       ...links,
       decisionId,
       hops: target.hops + 1,
     },
   };
 }
+
+/** The outbound ids of what decisions say. */
+export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
+  decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
 
 /** What consoles see of a decision. */
 const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [

@@ -67,9 +67,9 @@ const redacted = (input: Record<string, unknown>, known: ReadonlySet<string>): R
   note: "written after reading text from outside the team; not kept",
 });
 
-/** [RM2] Another step of this turn only for what was read, while something is undecided and steps are left. */
-export const isLastStep = (step: number, reads: number, undecided: number): boolean =>
-  reads === 0 || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
+/** [RM2] Another step of this turn only for what was read or is to be said shorter, while something is undecided and steps are left. */
+export const isLastStep = (step: number, reads: number, undecided: number, tooLong = 0): boolean =>
+  (reads === 0 && tooLong === 0) || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
 
 /** [RM3] What an undecided item is told about in the next turn. */
 export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">, hadCalls: boolean): string {
@@ -79,3 +79,6 @@ export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">
   if (!hadCalls) return "You answered without a tool call: nothing was said or done. Settle each id with a call.";
   return undecidedProblem(item.attempts + 2);
 }
+
+/** The task that a call names, whatever else is in it. */
+export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");

@@ -188,8 +188,9 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       };
     }
     case "outbound": {
-      const { id, kind, text, taskId } = row.outbound;
-      return { kind: "reply", id, replyKind: kind, text, state: row.state, ...(taskId === undefined ? {} : { taskId }), atMs: row.atMs };
+      const { id, kind, text, fullText, taskId } = row.outbound;
+      const more = { ...(fullText === undefined ? {} : { fullText }), ...(taskId === undefined ? {} : { taskId }) };
+      return { kind: "reply", id, replyKind: kind, text, state: row.state, ...more, atMs: row.atMs };
     }
     case "topic":
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };

@@ -30,12 +30,13 @@ export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 /** A row as the page shows it: no more than a person needs, nothing of other audiences. */
 export type WidgetRow =
   | { kind: "message"; from: { role: Role; name: string; you: boolean }; text: string; clientMsgId?: string; atMs: number }
-  /** `id` is the outbound id: a draft of this id becomes this row. */
+  /** `id` is the outbound id: a draft of this id becomes this row. `fullText`: all of it, where `text` was cut. */
   | {
       kind: "reply";
       id?: string;
       replyKind: "reply" | "relay" | "notice";
       text: string;
+      fullText?: string;
       state: OutboundState;
       taskId?: string;
       atMs: number;

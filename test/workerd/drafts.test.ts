@@ -93,6 +93,30 @@ describe("a reply that the router's model writes", () => {
     expect(repliesOf(page)).toMatchObject([{ text: words, id: draftsOf(page)[0]?.draftId }]);
   });
 
+  test("[RD9] a reply that is too long is asked for once more, in the same turn and the same place; cut, it has its full text beside it", async () => {
+    const token = unique();
+    const long = (word: string): string => Array.from({ length: 150 }, (_, i) => `${word}${i}`).join(" ");
+    await script(token, [{ ...slowly(long("long")), pieceChars: 100 }, slowly("Short.")]);
+    const page = await Page.ready(await session((await invite("Ana")).token));
+    page.message("message-1", `hello ${token}`);
+    await page.until("the reply", () => repliesOf(page).length === 1);
+    expect(repliesOf(page)[0]).toMatchObject({ text: "Short." });
+    expect(repliesOf(page)[0]).not.toHaveProperty("fullText");
+    const more = unique();
+    await script(
+      more,
+      [slowly(long("first")), slowly(long("second"))].map((reply) => ({ ...reply, pieceChars: 100 })),
+    );
+    page.message("message-2", `hello ${more}`);
+    await page.until("the second reply", () => repliesOf(page).length === 2);
+    const cut = repliesOf(page)[1];
+    expect(cut?.text.split(/\s+/).length).toBeLessThanOrEqual(limits.maxInstantWords);
+    expect(cut?.fullText).toBe(long("second"));
+    await evictDurableObject(stubOf(page.rootThreadId));
+    const again = await Page.ready(await session((await invite("Bea")).token));
+    expect(JSON.stringify(again.frames)).not.toContain("second1");
+  });
+
   test("a reply that the rules refuse is taken back", async () => {
     const token = unique();
     const twice = { tool: "reply", input: { settles: ["$trg"], text: words } };

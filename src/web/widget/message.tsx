@@ -1,6 +1,7 @@
 // One message of the conversation, in the root or in a card.
+import { useState } from "preact/hooks";
 import { ShapeIcon } from "../shared/icons.tsx";
-import { Folded, FoldedMarkdown, isLong } from "../shared/markdown.tsx";
+import { Folded, FoldedMarkdown, isLong, Markdown } from "../shared/markdown.tsx";
 import { clockTime, exact } from "../shared/time.ts";
 import type { Draft, ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
@@ -33,11 +34,24 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
       return (
         <div class={row.replyKind === "notice" ? "message message-notice" : "message"} title={exact(row.atMs)}>
           <p class="hidden-visually">{conversation.value.welcome?.agentName ?? "Answer"}:</p>
-          <FoldedMarkdown text={row.text} />
+          {row.fullText === undefined ? <FoldedMarkdown text={row.text} /> : <Shortened text={row.text} fullText={row.fullText} />}
           {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
         </div>
       );
   }
+}
+
+/** A text that was cut to a hundred words, with all of it one click away. */
+function Shortened(props: { text: string; fullText: string }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Markdown text={open ? props.fullText : props.text} />
+      <button type="button" class="btn btn-bare" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? "Show the short version" : "Show the full text"}
+      </button>
+    </>
+  );
 }
 
 /** A reply while it is written: quiet, and not read out; its row is. */
