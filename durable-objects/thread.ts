@@ -143,9 +143,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async draft(input: Input<"draft">): Promise<{ taken: boolean }> {
     const place = this.#opened && draftPlace(this.#opened, this.#id, input);
     if (!place) return { taken: false };
-    const frame = { ...input, text: fitManner(input.text, "instant") };
-    if (place === "here") this.#opened?.drafts.take({ t: "draft", ...frame }, Date.now());
-    else if (place !== "said") this.ctx.waitUntil(this.#reach(place.root, (root) => root.draft(frame)));
+    if (place === "here") this.#opened?.drafts.take(input, Date.now());
+    else if (place !== "said") this.ctx.waitUntil(this.#reach(place.root, (root) => root.draft(input)));
     return { taken: true };
   }
 

@@ -68,7 +68,7 @@ export type PlannedDecision = {
 };
 
 /** The manner of a source: what people read in passing is short. */
-const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
+export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
 
 /** A comment of ours marks what we sent; none may be written by a model or a worker, also not one that appears when another is taken out. */
 export function stripMarkers(text: string): string {

@@ -1,6 +1,7 @@
 // Replies that are being written, as the pages of a root may see them. They live in memory only; a deadline for each sees to it that a
 // draft whose writer died is called interrupted, also when this object died with it.
 import type { Deadline } from "../core/alarms.ts";
+import { fitManner } from "../core/manners.ts";
 import { webSource } from "../core/thread.ts";
 import { limits } from "../protocol/limits.ts";
 import type { DraftFrame } from "../protocol/widget-frames.ts";
@@ -24,8 +25,9 @@ export class ThreadDrafts {
     return [...this.#live.values()].map(({ frame }) => frame);
   }
 
-  /** Shows a draft; an older one than is shown changes nothing. */
-  take(frame: DraftFrame, nowMs: number): void {
+  /** Shows a draft, as short as its row will be; an older one than is shown changes nothing. */
+  take(draft: Omit<DraftFrame, "t">, nowMs: number): void {
+    const frame: DraftFrame = { t: "draft", ...draft, text: fitManner(draft.text, "instant") };
     const known = this.#live.get(frame.draftId);
     if (known && known.frame.rev >= frame.rev) return;
     if (frame.state === "writing") {
