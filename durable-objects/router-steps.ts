@@ -4,19 +4,17 @@ import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/ro
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
 import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { postsOf } from "../src/core/router-plan.ts";
-import { routerPrompt } from "../src/core/router-prompt.ts";
+import { routerRequest } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Lane } from "../src/protocol/principal.ts";
-import { routerTools } from "../src/protocol/router-tools.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 
-const maxOutputTokens = 4_000;
 const leaseSlackMs = 30_000;
 
 type Turn = {
@@ -160,9 +158,8 @@ export class RouterSteps {
     });
     await faultPoint(config.faultUrl, "router.model.called");
     try {
-      const system = routerPrompt(config.agentName, turn.lane);
       const options = { timeoutMs: limits.modelCallTimeoutMs, onPiece };
-      const reply = await this.#model.call({ system, messages, tools: routerTools, maxOutputTokens }, options);
+      const reply = await this.#model.call(routerRequest(config.agentName, turn.lane, messages), options);
       return { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) };
     } catch (error) {
       this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));

@@ -1,18 +1,20 @@
 // The two loops of a worker session over its rows: one takes steps, the other carries effects out. Both may be started again at any time.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
+import { workerMessagesAt } from "../src/core/replay.ts";
 import { withCard } from "../src/core/worker-card.ts";
-import { workerOutputTokens, workerPrompt } from "../src/core/worker-prompt.ts";
+import { workerRequest } from "../src/core/worker-prompt.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
+import { requestBytes } from "../src/llm/request-bytes.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
 import { asFault, type Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelReply } from "../src/protocol/model.ts";
-import { workerTools } from "../src/protocol/worker-tools.ts";
+import type { Replayed } from "../src/protocol/rpc.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
@@ -24,6 +26,9 @@ import { WorkerEffects } from "./worker-effects.ts";
 const fallbackMs = 5_000;
 /** The provider's own timeout comes first; this one is for a provider that ignores it. */
 const callGraceMs = 5_000;
+
+/** A task has far fewer: its allowance ends it. */
+const replayedEvents = 10_000;
 
 type Answer = { reply: ModelReply } | { error: unknown };
 
@@ -177,17 +182,23 @@ export class WorkerLoop {
 
   async #ask(): Promise<Answer> {
     const { timeoutMs } = this.#config.model.worker;
-    const request = {
-      system: workerPrompt(this.#config.agentName),
-      messages: this.store.transcript(),
-      tools: workerTools,
-      maxOutputTokens: workerOutputTokens,
-    };
+    const request = workerRequest(this.#config.agentName, this.store.transcript());
     try {
       return { reply: await withTimeout(this.#model.call(request, { timeoutMs }), timeoutMs + callGraceMs, "The model") };
     } catch (error) {
       return { error };
     }
+  }
+
+  /** [RP1] The request of a step, as the model got it. */
+  async replay(step: number): Promise<Replayed | null> {
+    const messages = workerMessagesAt(this.store.transcript(), step);
+    if (messages === null) return null;
+    const calls = this.log.after(0, replayedEvents, ["task.model"]).map(({ event }) => event);
+    const asked = calls.findLast((event) => event.kind === "task.model" && event.step === step);
+    const model = asked?.kind === "task.model" ? asked.model : this.#model.name;
+    const bytes = await requestBytes(this.#config.model.worker, model, workerRequest(this.#config.agentName, messages));
+    return { step, model, bytes, complete: true };
   }
 
   /** [W12] Commits only under the lease that the call was made with. */

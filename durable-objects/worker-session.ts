@@ -10,7 +10,7 @@ import type { Logged } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
 import type { Authority, Principal } from "../src/protocol/principal.ts";
-import type { WorkerSessionRpc } from "../src/protocol/rpc.ts";
+import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
 import type { Report, TaskCard, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
@@ -138,6 +138,10 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     const task = this.#opened?.store.task() ?? null;
     if (this.#opened === null || task === null) return null;
     return { start: task.start, card: task.card, tainted: task.tainted, reports: this.#opened.store.reports() };
+  }
+
+  async replay({ step }: { step: number }): Promise<Replayed | null> {
+    return (await this.#opened?.replay(step)) ?? null;
   }
 
   async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {

@@ -1,10 +1,21 @@
 // What a worker session is told about itself. Byte-stable: it is the head of every request of a task.
 
+import type { ModelMessage, ModelRequest } from "../protocol/model.ts";
+import { workerTools } from "../protocol/worker-tools.ts";
+
 /** Room for one reply. */
-export const workerOutputTokens = 8_000;
+const workerOutputTokens = 8_000;
+
+/** A whole request of a worker session. */
+export const workerRequest = (agentName: string, messages: ModelMessage[]): ModelRequest => ({
+  system: workerPrompt(agentName),
+  messages,
+  tools: workerTools,
+  maxOutputTokens: workerOutputTokens,
+});
 
 /** The system prompt of a worker session. */
-export const workerPrompt = (
+const workerPrompt = (
   agentName: string,
 ): string => `You are a worker session of ${agentName}, an agent that works for a team. You carry out one task, alone, from its goal to its report. You do not talk to people: you report to the router, which speaks for you.
 

@@ -64,7 +64,15 @@ export interface ThreadRpc extends ObjectRpc {
   revoke(input: { principalId: string }): Promise<{ closed: number }>;
 }
 
-export interface RouterRpc extends ObjectRpc {
+/** What a mind saw at a step. `complete` is false where something that was sent is not kept. */
+export type Replayed = { step: number; model: string; bytes: string; complete: boolean };
+
+interface MindRpc extends ObjectRpc {
+  /** The bytes of the request of a step, made again from what is kept; null when there was no such step. */
+  replay(input: { step: number }): Promise<Replayed | null>;
+}
+
+export interface RouterRpc extends MindRpc {
   /** Rows of an unsubscribed thread, for a decision. `releasedBy`: an ended task gives back rows that it did not consume. */
   deliver(input: {
     threadId: ThreadId;
@@ -91,7 +99,7 @@ export interface RouterRpc extends ObjectRpc {
   overview(): Promise<{ tasks: Report["taskId"][]; pending: number; turn: number; modelNote: string | null }>;
 }
 
-export interface WorkerSessionRpc extends ObjectRpc {
+export interface WorkerSessionRpc extends MindRpc {
   /** Idempotent. After a cancel that came first it is a no-op. */
   start(input: TaskStart): Promise<{ started: boolean }>;
   deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;
