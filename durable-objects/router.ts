@@ -118,7 +118,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn: meta.turn, modelNote: meta.modelNote };
   }
 
-  /** [RP1] Steps are counted over all lanes, as the log has their answers. */
+  /** [L2] Steps are counted over all lanes, as the log has their answers. */
   async replay({ step }: Rpc<"replay">): Promise<Replayed | null> {
     const asked = this.#log.nth("router.model", "$.phase", "settle", step)?.event;
     if (asked?.kind !== "router.model") return null;

@@ -190,7 +190,7 @@ export class WorkerLoop {
     }
   }
 
-  /** [RP1] The request of a step, as the model got it. */
+  /** [L2] The request of a step, as the model got it. */
   async replay(step: number): Promise<Replayed | null> {
     const messages = workerMessagesAt(this.store.transcript(), step);
     if (messages === null) return null;

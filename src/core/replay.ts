@@ -1,4 +1,4 @@
-// [RP1] What a mind saw at a step, from the rows that it keeps: nothing is recorded twice for it.
+// [L2] What a mind saw at a step, from the rows that it keeps: nothing is recorded twice for it.
 import type { ModelMessage } from "../protocol/model.ts";
 import { parseMessage } from "./context.ts";
 

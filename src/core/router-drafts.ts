@@ -1,4 +1,4 @@
-// [RF1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
+// [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
 import type { DraftFrame } from "../protocol/widget-frames.ts";
 import { readPartialObject } from "./partial-json.ts";
 import type { InboxItem } from "./router.ts";

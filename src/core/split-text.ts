@@ -1,5 +1,5 @@
 // Splits a text for a platform that takes only so much in one message: never inside a character as people see it, code fences whole in
-// each piece, nothing lost. [M2]
+// each piece, nothing lost. [L3]
 
 /** How the platform counts: UTF-16 units, as most do, or bytes of UTF-8. */
 export type Unit = "utf16" | "utf8";

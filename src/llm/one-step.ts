@@ -1,4 +1,4 @@
-// One step of a language model over its stream: the pieces are shown, the reply is taken only when it is whole.
+// [L1] One step of a language model over its stream: the pieces are shown, the reply is taken only when it is whole.
 import type { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import * as z from "zod/mini";
 import type { ModelConfig } from "../env.ts";

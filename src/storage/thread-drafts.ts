@@ -1,4 +1,4 @@
-// Replies that are being written, as the pages of a root may see them. They live in memory only; a deadline for each sees to it that a
+// [D2] Replies that are being written, as the pages of a root may see them. They live in memory only; a deadline for each sees to it that a
 // draft whose writer died is called interrupted, also when this object died with it.
 import type { Deadline } from "../core/alarms.ts";
 import { fitManner } from "../core/manners.ts";

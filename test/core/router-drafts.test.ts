@@ -15,7 +15,7 @@ const view = (progress: [string, ItemProgress][] = []): DraftView => ({
 });
 const reply = (input: object) => ({ tool: "reply", json: JSON.stringify(input) });
 
-describe("[RF1] a reply while it is written", () => {
+describe("[D1] a reply while it is written", () => {
   test("has the id of the row that it will become, and goes to the thread of what it settles", () => {
     const input = { settles: [asked.id], text: "On it, one moment." };
     const draft = draftOf(view(), [reply(input)]);

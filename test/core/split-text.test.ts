@@ -83,7 +83,7 @@ test("prose breaks where a reader would pause", () => {
   expect(splitText(`${"word ".repeat(9)}word`, 24)).toEqual(["word word word word ", "word word word word ", "word word"]);
 });
 
-test("[Q14] whatever the text: each piece within the limit of the unit, no character parted, fences balanced, the bodies are the text", () => {
+test("[L3] [Q14] whatever the text: each piece within the limit of the unit, no character parted, fences balanced, the bodies are the text", () => {
   const piece = fc.oneof(
     fc.lorem({ maxCount: 20 }),
     fc.string({ unit: "grapheme", maxLength: 200 }),

@@ -131,7 +131,7 @@ describe("a reply that the router's model writes", () => {
 });
 
 describe("a thread and its drafts", () => {
-  test("[Q2] a draft whose writer is silent is interrupted within ten seconds, also when the thread died with it", async () => {
+  test("[D2] [Q2] a draft whose writer is silent is interrupted within ten seconds, also when the thread died with it", async () => {
     for (const dies of [false, true]) {
       const page = await greeted(await session());
       const threadId = page.rootThreadId;

@@ -297,7 +297,7 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
   });
 });
 
-describe("[R21] A stream that is cut at any of its bytes", () => {
+describe("[L1] [R21] A stream that is cut at any of its bytes", () => {
   const fixture = async (path: string, token: string): Promise<Uint8Array> => {
     await script(token, [
       {

@@ -1,4 +1,4 @@
-// [RP1] What a mind saw at a step is made again from the rows that it keeps, to the byte.
+// [L2] What a mind saw at a step is made again from the rows that it keeps, to the byte.
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import type { Replayed } from "../../src/protocol/rpc.ts";
@@ -11,7 +11,7 @@ import { begin, deliver, done, enrol, newTask, row, run, script, settled, untilC
 const recorded = async (contains: string): Promise<string[]> =>
   (await (await fetch(`http://model.test/control/requests?contains=${contains}`)).json()) as string[];
 
-test("[RP1] each step of a worker: goal, commands with their results, a word of a person, a call that had to be repeated", async () => {
+test("[L2] each step of a worker: goal, commands with their results, a word of a person, a call that had to be repeated", async () => {
   const task = newTask();
   await enrol(task);
   await script(task, [run("npm test"), { fault: "429", retryAfter: 0 }, run("npm run lint"), done("All pass.")]);
@@ -37,7 +37,7 @@ test("[RP1] each step of a worker: goal, commands with their results, a word of 
   expect(replayed.every(({ model, complete }) => model === "scripted" && complete)).toBe(true);
 });
 
-test("[RP1] each answered step of the router, in both lanes, with reads in between; what is not kept is said", async () => {
+test("[L2] each answered step of the router, in both lanes, with reads in between; what is not kept is said", async () => {
   const lab = await newLab();
   const [one, two, three] = [unique(), unique(), unique()];
   await scriptRouter(one, [
