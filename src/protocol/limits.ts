@@ -1,5 +1,7 @@
 // Limits belong to the receiver. Each is defined once, here, with its reason.
 
+import { maxMessageChars } from "./widget-wire.ts";
+
 const KiB = 1024;
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
@@ -11,8 +13,7 @@ export const limits = {
   maxHookBodyBytes: 25 * 1024 * KiB,
   /** A trigger is read by models: more than this is spilled, the raw body kept in R2. */
   maxTriggerBytes: 32 * KiB,
-  /** One message typed by a person; leaves room for the envelope within `maxTriggerBytes`. */
-  maxMessageChars: 16_000,
+  maxMessageChars,
   /** One socket frame, either way: far below what workerd accepts, so that one frame never stalls the others. */
   maxFrameBytes: 256 * KiB,
   /** Bytes of command output in one frame: base64 and envelope stay under `maxFrameBytes`. */

@@ -10,3 +10,6 @@ export const widgetClose = {
   /** The person was revoked: forget the session. */
   revoked: 4403,
 } as const;
+
+/** One message typed by a person; leaves room for the envelope within `limits.maxTriggerBytes`. Here, since the page counts it too. */
+export const maxMessageChars = 16_000;

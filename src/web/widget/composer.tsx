@@ -1,6 +1,6 @@
 // Where people write. It is never disabled, and what stands in it survives a reload.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { limits } from "../../protocol/limits.ts";
+import { maxMessageChars } from "../../protocol/widget-wire.ts";
 import { SendIcon } from "../shared/icons.tsx";
 import { read, write } from "./keep.ts";
 
@@ -18,7 +18,7 @@ type Props = {
 export function Composer(props: Props) {
   const [text, setText] = useState(() => read(props.draftKey) ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
-  const left = limits.maxMessageChars - text.length;
+  const left = maxMessageChars - text.length;
 
   const change = (next: string) => {
     setText(next);

@@ -112,18 +112,8 @@ function Welcome(props: { onPick: (text: string) => void }) {
   );
 }
 
-function timeOf(item: Item): number {
-  switch (item.kind) {
-    case "topic":
-      return item.topic.atMs;
-    case "row":
-      return item.row.atMs;
-    case "draft":
-      return item.draft.rev;
-    case "pending":
-      return item.entry.atMs;
-  }
-}
+const timeOf = (item: Item): number =>
+  item.kind === "topic" ? item.topic.atMs : item.kind === "row" ? item.row.atMs : item.kind === "draft" ? item.draft.rev : item.entry.atMs;
 
 function Items(props: { list: readonly Item[] }) {
   const lastOwn = props.list.findLastIndex((item) => item.kind === "row" && item.row.kind === "message" && item.row.from.you);

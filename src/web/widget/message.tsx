@@ -1,5 +1,4 @@
 // One message of the conversation, in the root or in a card.
-import { useState } from "preact/hooks";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { Folded, FoldedMarkdown, isLong, Markdown } from "../shared/markdown.tsx";
 import { clockTime, exact } from "../shared/time.ts";
@@ -34,39 +33,26 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
       return (
         <div class={row.replyKind === "notice" ? "message message-notice" : "message"} title={exact(row.atMs)}>
           <p class="hidden-visually">{conversation.value.welcome?.agentName ?? "Answer"}:</p>
-          {row.fullText === undefined ? <FoldedMarkdown text={row.text} /> : <Shortened text={row.text} fullText={row.fullText} />}
+          <FoldedMarkdown text={row.text} />
+          {row.fullText === undefined ? null : (
+            <details>
+              <summary>Show the full text</summary>
+              <Markdown text={row.fullText} />
+            </details>
+          )}
           {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
         </div>
       );
   }
 }
 
-/** A text that was cut to a hundred words, with all of it one click away. */
-function Shortened(props: { text: string; fullText: string }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <>
-      <Markdown text={open ? props.fullText : props.text} />
-      <button type="button" class="btn btn-bare" aria-expanded={open} onClick={() => setOpen(!open)}>
-        {open ? "Show the short version" : "Show the full text"}
-      </button>
-    </>
-  );
-}
-
 /** A reply while it is written: quiet, and not read out; its row is. */
-export function DraftView(props: { draft: Draft }) {
-  const { text, state } = props.draft;
-  return (
-    <div class="message message-draft" aria-busy={state === "writing"}>
-      <p class="hidden-visually">
-        {conversation.value.welcome?.agentName ?? "Answer"}, {state === "writing" ? "writing" : "interrupted"}:
-      </p>
-      <FoldedMarkdown text={text} />
-      {state === "interrupted" ? <p class="fine muted">This was interrupted. Your message is kept, and the answer comes later.</p> : null}
-    </div>
-  );
-}
+export const DraftView = ({ draft }: { draft: Draft }) => (
+  <div class="message message-draft" aria-busy={draft.state === "writing"}>
+    <FoldedMarkdown text={draft.text} />
+    {draft.state === "writing" ? null : <p class="fine muted">Interrupted. Your message is kept and will be answered.</p>}
+  </div>
+);
 
 const OwnMessage = (props: { text: string; atMs: number; state: string | null }) => (
   <div class="message message-own">

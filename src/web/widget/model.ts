@@ -7,8 +7,8 @@ import { type Outbox, type OutboxEntry, rootPlaceholder } from "./outbox.ts";
 export type ShownRow = { seq: number; row: WidgetRow };
 type Welcome = Extract<WidgetServerFrame, { t: "welcome" }>;
 
-/** A reply that is being written. `offered` is false from a new connection on until the server speaks of it again. */
-export type Draft = Omit<DraftFrame, "t" | "state"> & { state: "writing" | "interrupted"; offered: boolean };
+/** A reply that is being written; interrupted also from a new connection on, until the server speaks of it again. */
+export type Draft = Omit<DraftFrame, "t">;
 
 export type Conversation = {
   welcome: Omit<Welcome, "t"> | null;
@@ -32,39 +32,32 @@ export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow
 
 const isReplyOf = (row: WidgetRow, draftId: string): boolean => row.kind === "reply" && row.id === draftId;
 
-function withoutDraft(state: Conversation, threadId: string): Conversation {
+function withDraft(state: Conversation, draft: Draft | null, threadId = draft?.threadId ?? ""): Conversation {
   const { [threadId]: _, ...drafts } = state.drafts;
-  return { ...state, drafts };
+  return { ...state, drafts: draft ? { ...drafts, [threadId]: draft } : drafts };
 }
 
 /** The newest words count; what has its row already, or was seen in a newer form, changes nothing. */
 function applyDraft(state: Conversation, frame: DraftFrame): Conversation {
   const { t: _, ...draft } = frame;
-  const known = state.drafts[draft.threadId];
-  const same = known?.draftId === draft.draftId ? known : null;
-  if (state.rows[draft.threadId]?.some(({ row }) => isReplyOf(row, draft.draftId))) return state;
-  if (known && (known.rev > draft.rev || (known.rev === draft.rev && known.offered))) return state;
-  if (draft.state === "dropped") return same ? withoutDraft(state, draft.threadId) : state;
+  const { threadId, draftId, rev, state: to } = draft;
+  const known = state.drafts[threadId];
+  const same = known?.draftId === draftId;
+  if (known && (known.rev > rev || (known.rev === rev && known.state === to))) return state;
+  if (state.rows[threadId]?.some(({ row }) => isReplyOf(row, draftId))) return state;
+  if (to === "writing") return withDraft(state, draft);
+  if (!same) return state;
   // Who says that a draft broke off may not know its words.
-  if (draft.state === "interrupted" && !same) return state;
-  const text = draft.text === "" ? (same?.text ?? "") : draft.text;
-  const next: Draft = { ...draft, text, state: draft.state, offered: true };
-  return { ...state, drafts: { ...state.drafts, [draft.threadId]: next } };
+  return withDraft(state, to === "dropped" ? null : { ...draft, text: draft.text || known.text }, threadId);
 }
-
-/** Drafts that nobody spoke of on this connection have lost their writer. */
-const settleDrafts = (drafts: Conversation["drafts"]): Conversation["drafts"] =>
-  Object.fromEntries(
-    Object.entries(drafts).map(([threadId, draft]) => [threadId, draft.offered ? draft : { ...draft, state: "interrupted" as const }]),
-  );
 
 /** The next conversation; the same object when the frame brought nothing new. */
 export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conversation {
   switch (frame.t) {
     case "welcome": {
       const { t: _, ...welcome } = frame;
-      const drafts = Object.fromEntries(Object.entries(state.drafts).map(([threadId, draft]) => [threadId, { ...draft, offered: false }]));
-      return { ...state, welcome, drafts, caughtUp: false };
+      const drafts = Object.values(state.drafts).map((draft) => [draft.threadId, { ...draft, state: "interrupted" }]);
+      return { ...state, welcome, drafts: Object.fromEntries(drafts), caughtUp: false };
     }
     case "row": {
       const known = state.rows[frame.threadId] ?? [];
@@ -74,7 +67,7 @@ export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conve
       const draft = state.drafts[frame.threadId];
       // The row replaces its draft; a draft that broke off leaves with whatever is said next.
       const ends = draft && (isReplyOf(frame.row, draft.draftId) || (draft.state === "interrupted" && frame.row.kind === "reply"));
-      return ends ? withoutDraft(shown, frame.threadId) : shown;
+      return ends ? withDraft(shown, null, frame.threadId) : shown;
     }
     case "draft":
       return applyDraft(state, frame);
@@ -84,7 +77,7 @@ export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conve
       return { ...state, cards: { ...state.cards, [frame.card.taskId]: frame.card } };
     }
     case "caught_up":
-      return { ...state, drafts: settleDrafts(state.drafts), caughtUp: true };
+      return { ...state, caughtUp: true };
     case "ack":
     case "refused":
       return state;
