@@ -26,6 +26,8 @@ export default defineConfig({
                 GITHUB_WEBHOOK_SECRET: "s3cret",
                 GITHUB_TOKEN: "test-github-token",
                 GITHUB_API_URL: "http://github.test",
+                GENERIC_WEBHOOK_SECRET: "generic-test-secret",
+                GENERIC_REPLY_URL: "http://generic.test/reply",
                 MODEL_PROVIDER: "openai-compatible",
                 MODEL_BASE_URL: "http://model.test/v1",
                 MODEL_API_KEY: "test-model-key",

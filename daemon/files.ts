@@ -113,8 +113,9 @@ function replace(root: string, real: string, text: string, mode: number | null):
 
 function writable(root: string, path: string): string {
   const real = writablePath(root, path);
-  // Hooks and configuration in there run outside the sandbox, when the owner uses git.
-  if (shown(root, real).split(sep).includes(".git")) throw new Fault("forbidden", `${path} belongs to git; use git commands for it.`);
+  // Hooks and configuration in there run outside the sandbox, when the owner uses git. Some file systems know no case.
+  if (shown(root, real).toLowerCase().split(sep).includes(".git"))
+    throw new Fault("forbidden", `${path} belongs to git; use git commands for it.`);
   return real;
 }
 

@@ -217,6 +217,7 @@ export class Foreman {
       onOutput: () => this.#outbox.pump(),
       exited: () => fault("exited"),
       onStuck: () => this.#sayStuck(id),
+      onWarning: (text) => log({ event: "warning", text: `${id}: ${text}`, commandId: id }),
       finish: (end) => this.#finish(command, spool, end),
     });
     this.#jobs.set(id, job);

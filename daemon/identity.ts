@@ -33,6 +33,8 @@ export function cloudAddress(text: string): string {
   const url = new URL(text);
   if (url.protocol === "http:" && !["localhost", "127.0.0.1", "[::1]"].includes(url.hostname))
     throw new Fault("bad_input", `Use https for ${url.hostname}; http is only for this machine itself.`);
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "")
+    throw new Fault("bad_input", `Give only the address of the deployment: ${url.origin}`);
   return url.origin;
 }
 

@@ -3,6 +3,7 @@ import type { Command, CommandResult } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { runFileCommand } from "./files.ts";
+import { gitChanges, gitState } from "./git-guard.ts";
 import type { Home } from "./home.ts";
 import type { ProcessMark } from "./ledger.ts";
 import type { Judgement } from "./policy.ts";
@@ -28,6 +29,8 @@ export type JobPlan = {
   onOutput(): void;
   exited(): void;
   onStuck(): void;
+  /** Something that the machine's owner should see. */
+  onWarning(text: string): void;
   finish(end: JobEnd): Promise<void>;
 };
 
@@ -54,6 +57,7 @@ export function perform(plan: JobPlan): Job {
 
   const shell = async (spec: Extract<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {
     if (plan.mode === "none") throw new Fault("forbidden", "This machine has no sandbox.");
+    const gitBefore = plan.mode === "bwrap" ? gitState(root) : null;
     const running = await launch(
       {
         commandId: plan.command.commandId,
@@ -87,7 +91,11 @@ export function perform(plan: JobPlan): Job {
     const end = await running.end;
     clearTimeout(timer);
     plan.exited();
-    return endOf(stopReason(), end, startedMs);
+    const ended = endOf(stopReason(), end, startedMs);
+    const changes = gitBefore === null ? null : gitChanges(root, gitBefore);
+    if (changes === null) return ended;
+    plan.onWarning(changes);
+    return { ...ended, reason: (ended.reason === undefined ? changes : `${ended.reason} ${changes}`).slice(0, 2000) };
   };
 
   const file = async (spec: Exclude<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {

@@ -6,7 +6,7 @@ import { openHome } from "./home.ts";
 import { enrol } from "./identity.ts";
 import { readFaultPlan } from "./kill-point.ts";
 import { requireLock } from "./lock.ts";
-import { makeLog } from "./log.ts";
+import { makeLog, printable, printableLine } from "./log.ts";
 import { grantFolder, withdrawFolder } from "./policy.ts";
 import { doctorReport, logReport, statusReport } from "./report.ts";
 import { runDaemon } from "./run.ts";
@@ -25,7 +25,8 @@ const usage = `Switchyard's daemon: this machine runs commands for your team's S
   --json       one JSON object a line, for programs
 `;
 
-const print = (text: string): void => void process.stdout.write(text);
+/** The only way to the owner's terminal. */
+const print = (text: string): void => void process.stdout.write(printable(text));
 
 function readArguments() {
   try {
@@ -66,7 +67,7 @@ async function main(): Promise<number> {
   }
   if (process.platform === "win32") throw new Fault("bad_input", "The daemon runs on Linux and macOS; on Windows, use it inside WSL.");
   const show = (fields: Record<string, unknown>, lines: string[]): void =>
-    print(values.json ? `${JSON.stringify(fields)}\n` : lines.map((line) => `${line}\n`).join(""));
+    print(values.json ? `${JSON.stringify(fields)}\n` : lines.map((line) => `${printableLine(line)}\n`).join(""));
   const home = openHome(values.home);
   switch (verb) {
     case "enroll": {
@@ -130,7 +131,8 @@ main().then(
   (error) => {
     const text = error instanceof Error ? error.message : String(error);
     // What is not a fault of ours to explain is a bug: its place helps whoever mends it.
-    process.stderr.write(`switchyard: ${text}\n${error instanceof Fault || !(error instanceof Error) ? "" : `${error.stack}\n`}`);
+    const place = error instanceof Fault || !(error instanceof Error) ? "" : `${error.stack}\n`;
+    process.stderr.write(printable(`switchyard: ${text}\n${place}`));
     process.exit(1);
   },
 );

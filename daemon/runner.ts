@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { Fault } from "../src/protocol/fault.ts";
 import { bwrapGroup, cgroupGroup, cgroupOf, endGroup, enterCgroup, type Group, type Leader, leaderOf, scanGroup } from "./group.ts";
 import { bwrapArgs, cleanEnv, shellArgv } from "./sandbox.ts";
+import { socketFilter } from "./socket-filter.ts";
 
 const runFile = promisify(execFile);
 
@@ -55,7 +56,7 @@ async function makePipe(path: string): Promise<{ readFd: number; writeFd: number
 }
 
 /** A file without a name: a socket would make bash read the user's start files, as if it were a remote login. */
-function openInput(path: string, text: string): number {
+function openInput(path: string, text: string | Buffer): number {
   writeFileSync(path, text, { mode: 0o600 });
   try {
     return openSync(path, constants.O_RDONLY);
@@ -80,19 +81,23 @@ function watchInner(status: Readable): () => Leader | null {
 /** Starts the command at its gate. `onStuck` hears when a kill leaves something alive. */
 export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void, onStuck: () => void): Promise<Launched> {
   const inBwrap = plan.mode === "bwrap";
-  const argv = inBwrap
-    ? ["bwrap", ...bwrapArgs(plan.root, plan.daemonHome), "--json-status-fd", "4", "--chdir", plan.cwd, "--", ...shellArgv(plan.script)]
-    : shellArgv(plan.script);
+  const filter = inBwrap ? socketFilter(process.arch) : null;
+  const wrapper = inBwrap
+    ? ["bwrap", ...bwrapArgs(plan.root, plan.daemonHome), "--json-status-fd", "4", ...(filter === null ? [] : ["--seccomp", "5"])]
+    : [];
+  const argv = [...wrapper, ...(inBwrap ? ["--chdir", plan.cwd, "--"] : []), ...shellArgv(plan.script)];
   const pipe = await makePipe(join(plan.outputFolder, `${plan.commandId}.pipe`));
   const inputFd = plan.stdin === null ? null : openInput(join(plan.outputFolder, `${plan.commandId}.input`), plan.stdin);
+  const filterFd = filter === null ? null : openInput(join(plan.outputFolder, `${plan.commandId}.filter`), filter);
   const child = spawn("/bin/sh", ["-c", gate, "gate", ...argv], {
     cwd: inBwrap ? plan.root : plan.cwd,
     env: cleanEnv(process.env, plan.commandId, plan.mode),
     detached: true,
-    stdio: [inputFd ?? "ignore", pipe.writeFd, pipe.writeFd, "pipe", inBwrap ? "pipe" : "ignore"],
+    stdio: [inputFd ?? "ignore", pipe.writeFd, pipe.writeFd, "pipe", inBwrap ? "pipe" : "ignore", filterFd ?? "ignore"],
   });
   closeSync(pipe.writeFd);
   if (inputFd !== null) closeSync(inputFd);
+  if (filterFd !== null) closeSync(filterFd);
   const output = new Socket({ fd: pipe.readFd, readable: true, writable: false });
   output.on("data", onOutput);
   const drained = new Promise<void>((resolve) => output.once("close", () => resolve()));

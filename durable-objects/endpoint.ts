@@ -1,6 +1,7 @@
 // One machine: its daemon's hibernating socket, the ledger of its commands, and what waits while it is away.
 import { DurableObject } from "cloudflare:workers";
 import type { Decision, EndpointInput } from "../src/core/command-ledger.ts";
+import { expectedHost } from "../src/core/endpoint.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { type FaultPoint, faultPoint } from "../src/fault-point.ts";
 import type { Command, CommandState } from "../src/protocol/command.ts";
@@ -56,11 +57,11 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     this.#wake = new WakeList(env.DB, "endpoint", this.#endpointId);
   }
 
-  async enrol(input: { endpointId: string; name: string; publicKey: string; platform: string; by: string }): Promise<void> {
+  async enrol(input: { endpointId: string; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void> {
     const known = this.#rows.machine();
     if (known && known.publicKey !== input.publicKey) throw new Fault("conflict", `${known.name} is enrolled with another key already.`);
-    const { endpointId, name, publicKey, platform } = input;
-    await this.#applied({ kind: "enrol", endpointId, name, publicKey, platform });
+    const { by: _, ...machine } = input;
+    await this.#applied({ kind: "enrol", ...machine });
   }
 
   async submit(command: Command): Promise<{ state: CommandState }> {
@@ -121,7 +122,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     if (!machine) return Response.json({ error: "not_found", message: "No such machine is enrolled here." }, { status: 404 });
     if (machine.revoked) return Response.json({ error: "gone", message: `${machine.name} was revoked. Enrol it again.` }, { status: 410 });
     this.#alarms.setEarlier("sweep", "sweep", Date.now() + sweepMs);
-    return this.#sockets.accept(new URL(request.url).host, crypto.randomUUID(), Date.now());
+    return this.#sockets.accept(expectedHost(machine, new URL(request.url).host), crypto.randomUUID(), Date.now());
   }
 
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
@@ -135,8 +136,8 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   }
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
-    answerClose(ws, { code, reason });
     this.#gone(ws, { code, reason });
+    answerClose(ws, { code, reason });
   }
 
   override async webSocketError(ws: WebSocket, error: unknown): Promise<void> {
@@ -232,8 +233,9 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   }
 
   #refuse(ws: WebSocket, refusal: Refusal): void {
-    close(ws, refusal);
+    // First the loss: a closed socket has no epoch any more.
     this.#gone(ws, refusal);
+    close(ws, refusal);
   }
 
   #gone(ws: WebSocket, { code, reason }: Refusal): void {

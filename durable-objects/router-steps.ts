@@ -2,16 +2,18 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
-import { capObserved, maxSegmentChars, refuseRecall, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import { capObserved, maxSegmentChars, policiesToShow, policyStamp, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { postsOf } from "../src/core/router-plan.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
+import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
+import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
-import { recallObject } from "../src/storage/recall.ts";
+import { policiesInForce } from "../src/storage/policies.ts";
+import { recallAll } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 
@@ -25,6 +27,7 @@ type Turn = {
   /** The transcript of this segment is empty. */
   fresh: boolean;
   items: Map<string, InboxItem>;
+  policies: Policy[];
   observed: Map<string, number>;
 };
 type StepInput = Required<Pick<TurnView, "progress" | "shortened">> & {
@@ -65,6 +68,7 @@ export class RouterSteps {
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
+    const policies = await policiesInForce(this.#env.DB, Date.now());
     const { store, log } = this.#ledger;
     const meta = store.meta();
     const { lane } = picked;
@@ -83,6 +87,7 @@ export class RouterSteps {
       segment,
       fresh: history.messages.length === 0,
       items,
+      policies,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
     const user: ModelMessage = {
@@ -92,6 +97,7 @@ export class RouterSteps {
         items: picked.items,
         tasks: store.tasks(),
         machines: store.machines(),
+        policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
         observed: capObserved(observed.map((each) => each.line)),
         summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
         nowMs: Date.now(),
@@ -110,7 +116,7 @@ export class RouterSteps {
         drafts.close("interrupted");
         return;
       }
-      const reads = await this.#read(turn, reply.calls);
+      const reads = await recallAll(this.#env, lane, [...items.values()], reply.calls);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
@@ -198,18 +204,6 @@ export class RouterSteps {
     }
   }
 
-  /** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
-  async #read(turn: Turn, calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
-    const items = [...turn.items.values()];
-    const answers = await Promise.all(
-      readsOf(calls).map(async ({ index, id, page }): Promise<[number, ReadAnswer]> => {
-        const refused = refuseRecall(turn.lane, id, items);
-        return [index, refused === null ? await recallObject(this.#env, { id, page }) : { text: refused, tainting: false }];
-      }),
-    );
-    return new Map(answers);
-  }
-
   /** All of a step, or nothing: void when another loop took over, or when a thread of the turn got its worker meanwhile. */
   #commit(step: Step): boolean {
     const { store, log } = this.#ledger;
@@ -230,7 +224,8 @@ export class RouterSteps {
       for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
       const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
-      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment } });
+      const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
+      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);

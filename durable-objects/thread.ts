@@ -3,9 +3,8 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { judge } from "../src/core/gate.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { planAppend, rootOwnerOf, topicThreadIdOf, toWidgetRow } from "../src/core/thread.ts";
+import { duplicateOf, planAppend, topicThreadIdOf } from "../src/core/thread.ts";
 import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -14,19 +13,19 @@ import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
-import { rulesInForce } from "../src/storage/gate-rules.ts";
+import { judgeAtPage } from "../src/storage/page-door.ts";
 import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
-import { ThreadStore } from "../src/storage/thread-store.ts";
+import { readThread, shownRow, ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 
 export class Thread extends DurableObject<Env> implements ThreadRpc {
   readonly #config = readConfig(this.env);
-  readonly #sockets = new WidgetSockets(this.ctx);
+  readonly #sockets = new WidgetSockets(this.ctx, (principalId) => this.#isRevoked(principalId));
   /** Null until something is kept: what the gate ignores makes no tables. */
   #opened: ThreadRoom | null = null;
 
@@ -51,6 +50,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     return this.#opened;
   }
 
+  #isRevoked(principalId: string): boolean {
+    return this.#opened?.store.page.isRevoked(principalId) ?? false;
+  }
+
   #known(): ThreadRoom {
     if (!this.#opened?.store.about()) throw new Fault("not_found", `There is no thread ${this.#id}.`);
     return this.#opened;
@@ -66,6 +69,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       subscriptions: known?.subscriptions() ?? [],
       knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
       echoState: echoOf === undefined ? null : (known?.outbound.entry(echoOf)?.state ?? null),
+      fromChannel: channelOf(trigger.source) !== null,
     });
     const triggerId = trigger.id;
     switch (plan.do) {
@@ -75,7 +79,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
         return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append({ kind: "thread.duplicate", triggerId }, Date.now());
+        known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId, seq: plan.seq };
       case "accept": {
@@ -148,14 +152,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     return { taken: true };
   }
 
-  async read({ afterSeq, limit }: Input<"read">): ReturnType<ThreadRpc["read"]> {
-    const store = this.#opened?.store;
-    const about = store?.about();
-    if (!store || !about) {
-      const info = { threadId: this.#id, source: "", place: "", threadKey: "", title: "", headSeq: 0, subscribers: [] };
-      return { info, rows: [], cards: [] };
-    }
-    return { info: store.info(about), rows: store.rowsAfter(afterSeq, limit), cards: store.cards() };
+  async read(range: Input<"read">): ReturnType<ThreadRpc["read"]> {
+    return readThread(this.#opened?.store, this.#id, range);
   }
 
   async row({ triggerId }: Input<"row">): Promise<ThreadRow | null> {
@@ -210,10 +208,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   #show(room: ThreadRoom, seq: number): void {
-    const owner = rootOwnerOf(room.store.about()?.threadKey ?? "");
-    const logged = owner === null ? null : room.store.log.at(seq);
-    const row = logged && room.store.row(logged);
-    const shown = row && owner !== null ? toWidgetRow(row, owner) : null;
+    const shown = shownRow(room.store, seq);
     if (shown) this.#broadcast({ t: "row", threadId: this.#id, seq, row: shown });
   }
 
@@ -235,7 +230,11 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        const verdict = judge(await rulesInForce(this.env.DB, Date.now()), trigger);
+        const verdict = await judgeAtPage(this.env, this.#id, trigger, {
+          factor: this.#config.doorLimitFactor,
+          isRevoked: (id) => this.#isRevoked(id),
+          later: (work) => this.ctx.waitUntil(work),
+        });
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

@@ -115,7 +115,22 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
       await env.ENDPOINT.getByName(effect.endpointId).stopTask({ taskId: start.taskId, epoch: effect.epoch });
       return;
     case "report":
-      await env.ROUTER.getByName(routerName).report(effect.report);
+      if (start.parent === undefined) await env.ROUTER.getByName(routerName).report(effect.report);
+      else await env.WORKER_SESSION.getByName(start.parent.taskId).childReport(effect.report);
+      return;
+    case "start_child":
+      await env.WORKER_SESSION.getByName(effect.start.taskId).start(effect.start);
+      return;
+    case "tell_child":
+      await env.WORKER_SESSION.getByName(effect.taskId).tell({
+        id: effect.id,
+        text: effect.text,
+        authority: start.authority,
+        tainted: task.tainted,
+      });
+      return;
+    case "cancel_child":
+      await env.WORKER_SESSION.getByName(effect.taskId).cancel({ by: effect.by, reason: effect.reason });
       return;
     case "card":
       switch (effect.to) {

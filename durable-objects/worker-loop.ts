@@ -2,35 +2,32 @@
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
 import { workerMessagesAt } from "../src/core/replay.ts";
 import { withCard } from "../src/core/worker-card.ts";
+import { compact } from "../src/core/worker-compact.ts";
 import { workerRequest } from "../src/core/worker-prompt.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
-import { beginStep, callAgain, callFailed, nextMove, pauseTask } from "../src/core/worker-session.ts";
+import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
 import { requestBytes } from "../src/llm/request-bytes.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
-import { asFault, type Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { Model, ModelReply } from "../src/protocol/model.ts";
+import type { Model } from "../src/protocol/model.ts";
+import type { Profile } from "../src/protocol/profile.ts";
 import type { Replayed } from "../src/protocol/rpc.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { profilesInForce } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
+import { type Answer, askWorkerModel, faultOf } from "./worker-model.ts";
 
 /** When work that was to begin at once did not begin, the alarm begins it. */
 const fallbackMs = 5_000;
-/** The provider's own timeout comes first; this one is for a provider that ignores it. */
-const callGraceMs = 5_000;
-
 /** A task has far fewer: its allowance ends it. */
 const replayedEvents = 10_000;
-
-type Answer = { reply: ModelReply } | { error: unknown };
 
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
@@ -38,6 +35,7 @@ export class WorkerLoop {
   readonly alarms: AlarmMux;
   readonly #ctx: DurableObjectState;
   readonly #config: Config;
+  readonly #db: D1Database;
   readonly #model: Model;
   readonly #effects: WorkerEffects;
   readonly #steps = new Pump(
@@ -50,11 +48,16 @@ export class WorkerLoop {
   );
   /** The lease of the model call that this instance has out. */
   #held: number | null = null;
+  /** Ends the wait for that call. */
+  #giveUp: (() => void) | null = null;
+  /** Profiles that the team saved, as last read. */
+  #profiles: readonly Profile[] = [];
   #stumbles = 0;
 
   constructor(ctx: DurableObjectState, env: Env, name: string) {
     this.#ctx = ctx;
     this.#config = readConfig(env);
+    this.#db = env.DB;
     this.#model = createModel(this.#config.model.worker);
     this.log = new EventLog<TaskEvent>(ctx.storage.sql);
     this.store = new WorkerStore(ctx.storage.sql, this.log);
@@ -91,6 +94,8 @@ export class WorkerLoop {
 
   /** Goes on with whatever is due. Harmless at any time. */
   kick(): void {
+    // An interrupt or a stop made the call that is out void: nobody waits for it.
+    if (this.#held !== null && this.store.task()?.lease.epoch !== this.#held) this.#giveUp?.();
     void this.#steps.kick();
     void this.#sends.kick();
   }
@@ -145,11 +150,15 @@ export class WorkerLoop {
           this.#ctx.storage.transactionSync(() => this.#arm(nowMs));
           void this.#sends.kick();
           return;
+        case "overdue":
+          this.decide(() => tellOverdue(task, nowMs));
+          break;
         case "pause":
           this.decide(() => pauseTask(task, nowMs));
           break;
         case "begin":
-          this.decide(() => beginStep(task, pending, facts));
+          if (this.store.transcriptChars() > limits.compactTranscriptChars) this.decide(() => this.#compact(task));
+          this.decide(() => beginStep(this.store.task() ?? task, pending, facts));
           await this.#callModel();
           break;
         case "call": {
@@ -163,62 +172,67 @@ export class WorkerLoop {
     }
   }
 
+  #compact(task: TaskState): Change | null {
+    return compact(task, { rows: this.store.transcriptRows(), commands: this.store.allCommands(), notes: this.store.notes() });
+  }
+
   async #callModel(): Promise<void> {
     const task = this.store.task();
     if (task?.open.kind !== "calling" || task.mode.mode !== "working") return;
     const epoch = task.lease.epoch;
+    const { step } = task.open;
     this.#held = epoch;
+    const unwanted = new Promise<void>((resolve) => {
+      this.#giveUp = resolve;
+    });
     void this.#sends.kick();
     const startedMs = Date.now();
     await this.fault("worker.model.called");
-    const answer = await this.#ask();
+    this.#profiles = await profilesInForce(this.#db, Date.now());
+    const answer = await askWorkerModel(this.#config, this.#model, { profile: task.profile, messages: this.store.transcript(), unwanted });
     await this.fault("worker.model.answered");
     this.#held = null;
-    this.#commitAnswer(answer, epoch, Date.now() - startedMs);
+    this.#giveUp = null;
+    this.#commitAnswer(answer, { epoch, step, ms: Date.now() - startedMs });
     this.#stumbles = 0;
     await this.fault("worker.step.committed");
     void this.#sends.kick();
   }
 
-  async #ask(): Promise<Answer> {
-    const { timeoutMs } = this.#config.model.worker;
-    const request = workerRequest(this.#config.agentName, this.store.transcript());
-    try {
-      return { reply: await withTimeout(this.#model.call(request, { timeoutMs }), timeoutMs + callGraceMs, "The model") };
-    } catch (error) {
-      return { error };
-    }
-  }
-
   /** [L2] The request of a step, as the model got it. */
   async replay(step: number): Promise<Replayed | null> {
-    const messages = workerMessagesAt(this.store.transcript(), step);
-    if (messages === null) return null;
+    const task = this.store.task();
+    if (task === null) return null;
+    const seen = workerMessagesAt(this.store.transcriptRows(), task.aside, step);
+    if (seen === null) return null;
     const calls = this.log.after(0, replayedEvents, ["task.model"]).map(({ event }) => event);
     const asked = calls.findLast((event) => event.kind === "task.model" && event.step === step);
-    const model = asked?.kind === "task.model" ? asked.model : this.#model.name;
-    const bytes = await requestBytes(this.#config.model.worker, model, workerRequest(this.#config.agentName, messages));
-    return { step, model, bytes, complete: true };
+    const model = task.profile.model ?? (asked?.kind === "task.model" ? asked.model : this.#model.name);
+    const request = workerRequest(this.#config.agentName, task.profile, seen.messages);
+    return { step, model, bytes: await requestBytes(this.#config.model.worker, model, request), complete: seen.complete };
   }
 
   /** [W12] Commits only under the lease that the call was made with. */
-  #commitAnswer(answer: Answer, epoch: number, ms: number): void {
+  #commitAnswer(answer: Answer, { epoch, step, ms }: { epoch: number; step: number; ms: number }): void {
     this.decide((nowMs) => {
       const task = this.store.task();
       if (task === null) return null;
       const model = this.#model.name;
       if (task.open.kind !== "calling" || task.lease.epoch !== epoch) {
-        this.log.append({ kind: "task.model", step: task.steps, phase: "superseded", model, consumed: [], ms }, nowMs);
+        const usage = "reply" in answer ? { usage: answer.reply.usage } : {};
+        this.log.append({ kind: "task.model", step, phase: "superseded", model, consumed: [], ms, ...usage }, nowMs);
         return null;
       }
       const pending = this.store.pending();
       const open = this.store.openCommands();
-      if ("error" in answer) return callFailed(task, faultOf(answer.error), pending, open, { model, ms, nowMs });
+      if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.unread(), open, { model, ms, nowMs });
       return decideReply(task, answer.reply, {
         model,
         ms,
         nowMs,
         pending,
+        backlog: this.store.backlog(),
+        profiles: this.#profiles,
         open,
         commandOf: (commandId) => this.store.command(commandId),
         ownsArtifact: (artifactId) => this.store.ownsArtifact(artifactId),
@@ -233,6 +247,3 @@ export class WorkerLoop {
     await this.#effects.listWake(this.alarms.nextMs());
   }
 }
-
-const faultOf = (error: unknown): Pick<Fault, "message" | "retry" | "retryAfterMs"> =>
-  asFault(error) ?? { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };

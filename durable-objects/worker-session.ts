@@ -1,8 +1,13 @@
 // One task: what others may say to it. What that changes is decided in src/core/worker-*.ts and carried on by its loop.
 import { DurableObject } from "cloudflare:workers";
+import { taskAudience } from "../src/core/audience.ts";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
+import { profileNamed } from "../src/core/profiles.ts";
+import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
-import { commandMoved, commandSettled, inboxEvent, received, resumeTask, startTask } from "../src/core/worker-session.ts";
+import { childReported } from "../src/core/worker-family.ts";
+import { amendMessage, received } from "../src/core/worker-input.ts";
+import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
 import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
 import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
@@ -11,8 +16,10 @@ import { Fault } from "../src/protocol/fault.ts";
 import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
 import type { Authority, Principal } from "../src/protocol/principal.ts";
 import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
-import type { Report, TaskCard, TaskStart } from "../src/protocol/task.ts";
+import type { QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
+import type { Amendment } from "../src/protocol/trigger.ts";
+import { profilesInForce } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { WorkerLoop } from "./worker-loop.ts";
 
@@ -39,9 +46,10 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 
   async start(input: TaskStart): Promise<{ started: boolean }> {
     if (input.taskId !== this.#taskId) throw new Fault("bad_input", `${input.taskId} was started at ${this.#taskId}.`);
+    const profile = profileNamed(input.profile, await profilesInForce(this.env.DB, Date.now()));
     this.#loop.decide((nowMs) => {
       if (this.#store.task() !== null) return null;
-      return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.pending(), nowMs);
+      return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.pending(), nowMs, profile);
     });
     await this.#loop.fault("worker.started");
     this.#loop.kick();
@@ -71,7 +79,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
         return null;
       }
       if (rows.length === 0) return null;
-      return received(task, rows, { threadId, pending: this.#store.pending(), open: this.#store.openCommands(), nowMs });
+      return received(task, rows, { threadId, unread: this.#store.unread(), open: this.#store.openCommands(), nowMs });
     });
     this.#loop.kick();
   }
@@ -105,7 +113,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     const { by, reason } = input;
     this.#loop.decide((nowMs) => {
       const task = this.#store.task();
-      if (task !== null) return cancelTask(task, by, reason, this.#store.pending(), this.#store.openCommands(), nowMs);
+      if (task !== null) return cancelTask(task, by, reason, this.#store.unread(), this.#store.openCommands(), nowMs);
       // Whose task it will be is not known yet: the start compares again.
       if (!atLeast(authorityOf(by), "member")) throw new Fault("forbidden", "Only a member of the team may stop this task.");
       this.#store.bury({ by, reason });
@@ -118,7 +126,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void> {
     this.#loop.decide((nowMs) => {
       const task = this.#store.task();
-      return task === null ? null : machineStopped(task, input, this.#store.pending(), this.#store.openCommands(), nowMs);
+      return task === null ? null : machineStopped(task, input, this.#store.unread(), this.#store.openCommands(), nowMs);
     });
     this.#loop.kick();
   }
@@ -134,10 +142,51 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     this.#loop.kick();
   }
 
-  async describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null> {
+  async childReport(input: Report): Promise<void> {
+    this.#loop.decide((nowMs) => {
+      const task = this.#started();
+      const row = this.#store.receive([{ kind: "child", report: input }])[0];
+      return row === undefined ? null : childReported(task, row, input, this.#store.unread(), nowMs);
+    });
+    this.#loop.kick();
+  }
+
+  async amend(input: { by: Principal; itemId: string; change: Amendment; text?: string }): Promise<{ ok: boolean }> {
+    let ok = false;
+    this.#loop.decide(() => {
+      const change = amendMessage(this.#started(), input, this.#store.unread());
+      ok = change !== null;
+      return change;
+    });
+    this.#loop.kick();
+    return { ok };
+  }
+
+  async describe(): Promise<TaskDescription | null> {
     const task = this.#opened?.store.task() ?? null;
     if (this.#opened === null || task === null) return null;
-    return { start: task.start, card: task.card, tainted: task.tainted, reports: this.#opened.store.reports() };
+    const { start, card, tainted, allowance } = task;
+    const { store } = this.#opened;
+    return {
+      start,
+      card,
+      tainted,
+      allowance,
+      profile: task.profile.name,
+      reports: store.reports(),
+      notes: store.notes(),
+      backlog: store.backlog().flatMap(({ key, item }) => queuedMessage(key, item)),
+      children: task.children.map(({ taskId, title, profile, share, open }) => ({ taskId, title, profile, share, open })),
+    };
+  }
+
+  async segment({ id }: { id: string }): ReturnType<WorkerSessionRpc["segment"]> {
+    const store = this.#opened?.store;
+    const task = store?.task() ?? null;
+    const part = task?.aside?.segments.find((segment) => segment.id === id);
+    if (!store || !task || !part) return null;
+    const messages = store.transcriptRows(part.fromRow, part.toRow).map(({ message }) => JSON.stringify(message));
+    return { text: messages.join("\n"), tainting: task.tainted, audience: taskAudience(task.start) };
   }
 
   async replay({ step }: { step: number }): Promise<Replayed | null> {
@@ -166,3 +215,8 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 
 /** Cancelled before it began. */
 const isBuried = (task: TaskState | null): boolean => task?.mode.mode === "ended" && task.mode.status === "cancelled" && task.steps === 0;
+
+const queuedMessage = (itemId: string, item: InboxItem): QueuedMessage[] =>
+  item.kind === "row" && item.row.kind === "trigger"
+    ? [{ itemId, from: item.row.trigger.principal.name, text: item.row.trigger.text, atMs: item.row.atMs }]
+    : [];

@@ -35,11 +35,19 @@ export interface Env extends RoleSettings {
   OPERATOR_TOKEN?: string;
   GITHUB_WEBHOOK_SECRET?: string;
   GITHUB_TOKEN?: string;
+  /** A GitHub App instead of, or beside, the token: its number, and its private key as GitHub gives it (PEM). */
+  GITHUB_APP_ID?: string;
+  GITHUB_APP_PRIVATE_KEY?: string;
   GITHUB_API_URL?: string;
   GITHUB_LOGIN?: string;
+  GENERIC_WEBHOOK_SECRET?: string;
+  /** Where answers to the generic webhook are posted. */
+  GENERIC_REPLY_URL?: string;
   AGENT_NAME?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
+  /** Turns the door's limits up (or down) for all sources: `2` lets twice as much in. */
+  DOOR_LIMIT_FACTOR?: string;
   MODEL_PROVIDER?: string;
   MODEL_BASE_URL?: string;
   MODEL_API_KEY?: string;
@@ -67,12 +75,16 @@ export type ModelConfig = {
   binding?: AiBinding;
 };
 
+export type GitHubApp = { id: string; privateKey: string };
+
 export type Config = {
   agentName: string;
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
-  github: { webhookSecret: string | null; token: string | null; apiUrl: string; login: string };
+  doorLimitFactor: number;
+  github: { webhookSecret: string | null; token: string | null; app: GitHubApp | null; apiUrl: string; login: string };
+  generic: { webhookSecret: string | null; replyUrl: string | null };
   model: Record<ModelRole, ModelConfig>;
   faultUrl: string | null;
 };
@@ -80,6 +92,18 @@ export type Config = {
 const present = (value: string | undefined): string | null => {
   const trimmed = value?.trim();
   return trimmed ? trimmed : null;
+};
+
+/** Both or none: half an App is as if it were absent, and `/health` says what is missing. */
+function githubApp(env: Env): GitHubApp | null {
+  const id = present(env.GITHUB_APP_ID);
+  const privateKey = present(env.GITHUB_APP_PRIVATE_KEY);
+  return id !== null && privateKey !== null ? { id, privateKey } : null;
+}
+
+const positive = (value: string | undefined): number | null => {
+  const number = Number(present(value) ?? Number.NaN);
+  return Number.isFinite(number) && number > 0 ? number : null;
 };
 
 const anthropicBaseUrl = "https://api.anthropic.com/v1";
@@ -143,12 +167,15 @@ export function readConfig(env: Env): Config {
       .split(",")
       .map((origin) => origin.trim())
       .filter(Boolean),
+    doorLimitFactor: positive(env.DOOR_LIMIT_FACTOR) ?? 1,
     github: {
       webhookSecret: present(env.GITHUB_WEBHOOK_SECRET),
       token: present(env.GITHUB_TOKEN),
+      app: githubApp(env),
       apiUrl: present(env.GITHUB_API_URL) ?? "https://api.github.com",
       login: present(env.GITHUB_LOGIN) ?? "switchyard-bot",
     },
+    generic: { webhookSecret: present(env.GENERIC_WEBHOOK_SECRET), replyUrl: present(env.GENERIC_REPLY_URL) },
     model: {
       router: modelConfig(env, "router"),
       worker: modelConfig(env, "worker"),

@@ -6,10 +6,10 @@ export { Thread } from "../durable-objects/thread.ts";
 export { WorkerSession } from "../durable-objects/worker-session.ts";
 
 import { app } from "./entry/app.ts";
-import { sweep } from "./entry/cron.ts";
+import { onCron } from "./entry/cron.ts";
 import type { Env } from "./env.ts";
 
 export default {
   fetch: app.fetch,
-  scheduled: (_controller, env) => sweep(env, Date.now()),
+  scheduled: (_controller, env) => onCron(env, Date.now()),
 } satisfies ExportedHandler<Env>;

@@ -2,10 +2,11 @@
 import type { Config } from "../env.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import type { Channel } from "./channel.ts";
+import { generic } from "./generic/index.ts";
 import { github } from "./github/index.ts";
 import { web } from "./web.ts";
 
-const channels: readonly Channel[] = [web, github];
+const channels: readonly Channel[] = [web, github, generic];
 
 /** The channel of a source; null when nothing can be said there. */
 export const channelOf = (source: string): Channel | null => channels.find((channel) => channel.source === source) ?? null;

@@ -1,13 +1,15 @@
 // What a root Thread does for the pages on its sockets: brings one up to date, takes its messages, passes its buttons on.
 
 import { toWidgetRow } from "../core/thread.ts";
+import { asFault } from "../protocol/fault.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import type { DraftFrame, WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
-import { fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
+import { type AmendFrame, amendTrigger, fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
 
 export type ActFrame = Extract<WidgetClientFrame, { t: "act" }>;
 
@@ -40,7 +42,7 @@ const shownTopics = 30;
 export async function answerFrame(
   ports: PagePorts,
   principal: Principal,
-  frame: SendFrame | ActFrame,
+  frame: SendFrame | ActFrame | AmendFrame,
   nowMs: number,
 ): Promise<WidgetServerFrame> {
   const { clientMsgId, threadId } = frame;
@@ -54,9 +56,31 @@ export async function answerFrame(
   const target: Target | null =
     threadId === ports.rootThreadId ? rootTarget(principal) : topic && { threadId, topicOf: topic.taskId, title: topic.title };
   if (!target) return { t: "refused", clientMsgId, message: "This conversation is not on your page any more. Reload it to see what is." };
+  if (frame.t === "amend") {
+    if (target.topicOf === null) return { t: "refused", clientMsgId, message: "Only a message to a task can still be changed." };
+    if (frame.change === "edit" && frame.text === undefined)
+      return { t: "refused", clientMsgId, message: "A changed message needs its new words. To take it back, remove it." };
+    await ports.append(amendTrigger(frame, principal, target, nowMs));
+    return { t: "ack", clientMsgId, threadId };
+  }
+  if (frame.mode === "queue" && target.topicOf !== null) {
+    const { cards } = await ports.read(threadId, Number.MAX_SAFE_INTEGER, 1);
+    // Said here, where it can still be said at once; the worker looks again.
+    if (cards.some((card) => card.taskId === target.topicOf && (card.backlog?.length ?? 0) >= limits.maxBacklog))
+      return {
+        t: "refused",
+        clientMsgId,
+        message: `${limits.maxBacklog} messages are queued for this task already. Remove one, or wait until it reports.`,
+      };
+  }
   const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text) : null;
-  const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
-  return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+  try {
+    const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
+    return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+  } catch (error) {
+    if (asFault(error)?.kind !== "rate_limited") throw error;
+    return { t: "refused", clientMsgId, message: "That was too much at once. Wait half a minute, then send it again." };
+  }
 }
 
 /** Sends a page what it lacks: `resume` says up to which row it has each thread. */

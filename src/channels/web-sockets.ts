@@ -1,5 +1,6 @@
 // The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
 // it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
+import { type Bucket, type RateLimit, take } from "../core/rate-limit.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import {
@@ -11,18 +12,25 @@ import {
 } from "../protocol/widget-frames.ts";
 
 /** Survives hibernation with the socket; small by design. */
-type Attachment = { principal: Principal; phase: "new" | "catching_up" | "live" };
+type Attachment = { principal: Principal; phase: "new" | "catching_up" | "live" | "ended" };
+
+/** Nobody types faster than this for long. */
+const guestLimit: RateLimit = { burst: 30, perSecond: 0.5 };
 
 /** A close reason may have 123 bytes. */
 const maxReasonBytes = 123;
 
 export class WidgetSockets {
   readonly #ctx: DurableObjectState;
+  readonly #isRevoked: (principalId: string) => boolean;
   readonly #held = new Map<WebSocket, WidgetServerFrame[]>();
+  /** In memory: while somebody floods it, a root does not sleep. */
+  #guest: Bucket | null = null;
   readonly #inbound = new WeakMap<WebSocket, Promise<void>>();
 
-  constructor(ctx: DurableObjectState) {
+  constructor(ctx: DurableObjectState, isRevoked: (principalId: string) => boolean) {
     this.#ctx = ctx;
+    this.#isRevoked = isRevoked;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
@@ -34,14 +42,35 @@ export class WidgetSockets {
     return upgraded(page);
   }
 
-  /** The principal and frame of a message; null when it broke the protocol and the socket was closed, naming the field. */
+  /**
+   * [T7] Whether what a socket says still counts. A close only asks the peer to go: one that ignores it keeps its connection,
+   * so what we closed, and whoever was revoked, is not heard any more, whatever arrives.
+   */
+  #isHeard(ws: WebSocket): boolean {
+    const { phase, principal } = this.#attachment(ws);
+    return phase !== "ended" && !this.#isRevoked(principal.id);
+  }
+
+  /** The principal and frame of a message; null when it is not heard, or broke the protocol and the socket was closed, naming the field. */
   receive(ws: WebSocket, message: string | ArrayBuffer): { principal: Principal; frame: WidgetClientFrame } | null {
+    if (!this.#isHeard(ws)) return null;
     const { principal, phase } = this.#attachment(ws);
     const parsed = parseFrame(message);
     if ("problem" in parsed) return this.#protocolError(ws, parsed.problem);
     if (phase === "new" && parsed.frame.t !== "hello") return this.#protocolError(ws, "t: the first frame must be hello");
     if (phase !== "new" && parsed.frame.t === "hello") return this.#protocolError(ws, "t: hello was said already");
+    if (principal.role === "guest" && parsed.frame.t !== "hello" && !this.#admits(ws, parsed.frame.clientMsgId)) return null;
     return { principal, frame: parsed.frame };
+  }
+
+  /** [T10] Whether a guest may say something now; who may not is told when. */
+  #admits(ws: WebSocket, clientMsgId: string): boolean {
+    const taken = take(this.#guest, guestLimit, Date.now());
+    this.#guest = taken.bucket;
+    if (taken.ok) return true;
+    const waitS = Math.ceil(taken.retryAfterMs / 1000);
+    this.send(ws, { t: "refused", clientMsgId, message: `That was a lot at once. Send it again in ${waitS} s.` });
+    return false;
   }
 
   send(ws: WebSocket, frame: WidgetServerFrame): void {
@@ -63,7 +92,7 @@ export class WidgetSockets {
    * thread; then come the frames that were held, each row once.
    */
   async catchUp(ws: WebSocket, missed: (send: (frame: WidgetServerFrame) => void) => Promise<void>): Promise<void> {
-    this.#attach(ws, { ...this.#attachment(ws), phase: "catching_up" });
+    this.#enter(ws, "catching_up");
     const held: WidgetServerFrame[] = [];
     this.#held.set(ws, held);
     const reached = new Map<string, number>();
@@ -77,11 +106,11 @@ export class WidgetSockets {
     try {
       await missed(once);
       for (const frame of held) once(frame);
-      this.#attach(ws, { ...this.#attachment(ws), phase: "live" });
+      this.#enter(ws, "live");
       this.send(ws, { t: "caught_up" });
     } catch (error) {
       console.error(JSON.stringify({ at: "widget.catch-up", error: String(error) }));
-      ws.close(1011, "could not read the conversation; connect again");
+      this.#end(ws, 1011, "could not read the conversation; connect again");
     } finally {
       this.#held.delete(ws);
     }
@@ -93,9 +122,10 @@ export class WidgetSockets {
 
   /** Takes the frames of one page in their order. What fails is not acknowledged: the page keeps it, and sends it again. */
   async inOrder(ws: WebSocket, work: () => Promise<void>): Promise<void> {
-    const mine = (this.#inbound.get(ws) ?? Promise.resolve()).then(work).catch((error: unknown) => {
+    const heard = async (): Promise<void> => (this.#isHeard(ws) ? work() : undefined);
+    const mine = (this.#inbound.get(ws) ?? Promise.resolve()).then(heard).catch((error: unknown) => {
       console.error(JSON.stringify({ at: "widget.frame", error: String(error) }));
-      ws.close(1011, "not stored; connect again");
+      this.#end(ws, 1011, "not stored; connect again");
     });
     this.#inbound.set(ws, mine);
     await mine;
@@ -111,19 +141,31 @@ export class WidgetSockets {
   /** Sockets whose catch-up died with an earlier instance: their pages connect again and resume. */
   closeStranded(): void {
     for (const ws of this.#ctx.getWebSockets())
-      if (this.#attachment(ws).phase === "catching_up" && !this.#held.has(ws)) ws.close(1012, "connect again");
+      if (this.#attachment(ws).phase === "catching_up" && !this.#held.has(ws)) this.#end(ws, 1012, "connect again");
   }
 
   /** Closes the sockets of a principal who was revoked. */
   closeOf(principalId: string): number {
     const sockets = this.#ctx.getWebSockets(tagOf(principalId));
-    for (const ws of sockets) ws.close(widgetClose.revoked, "Your access was revoked. Ask the team for a new invite.");
+    for (const ws of sockets) this.#end(ws, widgetClose.revoked, "Your access was revoked. Ask the team for a new invite.");
     return sockets.length;
   }
 
   #protocolError(ws: WebSocket, problem: string): null {
-    ws.close(widgetClose.protocolError, closeReason(`protocol error: ${problem}`));
+    this.#end(ws, widgetClose.protocolError, closeReason(`protocol error: ${problem}`));
     return null;
+  }
+
+  /** Closes a socket from our side: from here on it is not heard, also if its peer keeps it open. */
+  #end(ws: WebSocket, code: number, reason: string): void {
+    this.#enter(ws, "ended");
+    ws.close(code, reason);
+  }
+
+  /** There is no way back from `ended`. */
+  #enter(ws: WebSocket, phase: Attachment["phase"]): void {
+    const attachment = this.#attachment(ws);
+    if (attachment.phase !== "ended") this.#attach(ws, { ...attachment, phase });
   }
 
   #attachment(ws: WebSocket): Attachment {

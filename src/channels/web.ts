@@ -18,6 +18,7 @@ export const web: Channel = {
 };
 
 export type SendFrame = Extract<WidgetClientFrame, { t: "send" }>;
+export type AmendFrame = Extract<WidgetClientFrame, { t: "amend" }>;
 /** Where a message goes: the page's root, or the topic of one of its tasks. */
 export type Target = { threadId: ThreadId; topicOf: TaskId | null; title: string };
 
@@ -63,6 +64,21 @@ export function webTrigger(
     ...(cut ? { truncated: true } : {}),
     ...(rawArtifact === null ? {} : { rawArtifact }),
     hops: 0,
+    // In a root there is no worker that could be busy with it.
+    ...(frame.mode === undefined || target.topicOf === null ? {} : { mode: frame.mode }),
+  };
+}
+
+/** A change of an earlier message, as a row of the same topic: so it reaches the worker after it, once. */
+export function amendTrigger(frame: AmendFrame, principal: Principal, target: Target, nowMs: number): Trigger {
+  const { clientMsgId, threadId, of, change, text = "" } = frame;
+  const words = change === "edit" ? text : change === "withdraw" ? "I take this message back." : "";
+  const { externalId: _none, ...trigger } = webTrigger({ t: "send", clientMsgId, threadId, text: words }, principal, target, nowMs);
+  return {
+    ...trigger,
+    kind: "message.amended",
+    externalId: of,
+    amends: { triggerId: triggerIdOf(webSource, `${principal.id}:${of}`, threadId), change },
   };
 }
 

@@ -11,6 +11,8 @@ export type Machine = {
   /** Raw Ed25519 key, base64. */
   publicKey: string;
   platform: string;
+  /** Where it enrolled; missing for a machine that did so before this was kept. */
+  host?: string;
   revoked: boolean;
   /** Fencing: raised by each valid hello; what an older connection says is void. */
   epoch: number;
@@ -43,7 +45,7 @@ export type Cancel = { taskId: string; epoch: number; answered: boolean; offline
 export type Ledger = { machine: Machine | null; entries: readonly Entry[]; cancels: readonly Cancel[] };
 
 export type EndpointInput =
-  | { kind: "enrol"; endpointId: string; name: string; publicKey: string; platform: string }
+  | { kind: "enrol"; endpointId: string; name: string; publicKey: string; platform: string; host?: string }
   | { kind: "revoke"; by: string }
   | { kind: "submit"; command: Command }
   | { kind: "stop"; commandId: string; why: string }

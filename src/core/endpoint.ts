@@ -64,17 +64,27 @@ export function decide(ledger: Ledger, input: EndpointInput, nowMs: number): Dec
 
 function enrol(draft: Draft, input: Extract<EndpointInput, { kind: "enrol" }>): void {
   if (draft.machine) return;
-  const { endpointId, name, publicKey, platform } = input;
+  const { endpointId, name, publicKey, platform, host } = input;
   const fresh = { revoked: false, epoch: 0, online: false, sinceMs: draft.nowMs, workspaces: [], sandbox: "none", revision: 0 };
-  draft.putMachine({ endpointId, name, publicKey, platform, ...fresh });
+  draft.putMachine({ endpointId, name, publicKey, platform, ...(host === undefined ? {} : { host }), ...fresh });
   draft.events.push({ kind: "endpoint.enrolled", name });
 }
 
+const isLoopback = (host: string): boolean => /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host);
+
+/**
+ * [E11] The host that a hello must be signed for: the one of the enrolment, not what the caller says it dialled; or a signature
+ * could be relayed from another place. On this machine itself ports come and go, and there is nobody between.
+ */
+export const expectedHost = (machine: Machine, dialled: string): string =>
+  machine.host === undefined || (isLoopback(machine.host) && isLoopback(dialled)) ? dialled : machine.host;
+
+/** [E10] The epoch rises too: whatever the old connection says from now on is void. */
 function revoke(draft: Draft, by: string): void {
   const { machine } = draft;
   if (!machine || machine.revoked) return;
   if (machine.online) disconnect(draft, daemonClose.revoked, "revoked");
-  draft.putMachine({ ...(draft.machine ?? machine), revoked: true });
+  draft.putMachine({ ...(draft.machine ?? machine), revoked: true, epoch: machine.epoch + 1 });
   draft.events.push({ kind: "endpoint.revoked", by });
   for (const entry of draft.open()) {
     if (entry.state === "queued") draft.endUnrun(entry, "refused", revokedReason(machine));

@@ -6,13 +6,16 @@ import type { Outcome, Trigger, Verdict } from "../protocol/trigger.ts";
 /** [G1] Every trigger gets a verdict, also when no rule knows its source: it is kept, and nobody is asked. */
 const noRule: Verdict = { outcome: "record", rule: "default", reason: "No rule speaks of this; it is kept, and nobody is asked." };
 
+/** All that a rule can speak of. */
+export type Judged = Pick<Trigger, "source" | "place" | "kind" | "principal" | "addressed" | "text" | "facts">;
+
 /** [G2] The verdict of the first rule whose conditions all hold. */
-export function judge(rules: GateRules, trigger: Trigger): Verdict {
+export function judge(rules: GateRules, trigger: Judged): Verdict {
   const rule = rules.rules.find((candidate) => matches(candidate, trigger));
   return rule ? { outcome: rule.outcome, rule: rule.id, reason: rule.reason } : noRule;
 }
 
-function matches(rule: GateRule, trigger: Trigger): boolean {
+function matches(rule: GateRule, trigger: Judged): boolean {
   return (
     (rule.source === undefined || rule.source === trigger.source) &&
     (rule.place === undefined || matchesPattern(rule.place.toLowerCase(), trigger.place.toLowerCase())) &&
@@ -57,6 +60,12 @@ const rulesFor = (
 const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
 
 /** Version 0: in force until an owner saves rules of the team's own. */
+/** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules say of messages. */
+export const asksNothing = (trigger: Trigger): Verdict | null =>
+  trigger.amends === undefined || trigger.amends.change === "edit"
+    ? null
+    : { outcome: "record", rule: "amended", reason: "It only changes an earlier message." };
+
 export const defaultRules: GateRules = {
   version: 0,
   rules: [
@@ -148,6 +157,24 @@ export const defaultRules: GateRules = {
       ],
       "A change of state or wording: kept as context, nobody is asked.",
     ),
+    {
+      id: "generic.bot",
+      outcome: "record",
+      source: "generic",
+      roles: ["bot"],
+      reason: "A program told us: kept as context; a rule of the team may make more of it.",
+    },
+    { id: "generic.addressed", outcome: "request", source: "generic", roles: people, addressed: true, reason: "A person asked us." },
+    {
+      id: "generic.said",
+      outcome: "candidate",
+      source: "generic",
+      kind: "message*",
+      roles: people,
+      reason: "A person said something; the router judges whether it concerns us.",
+    },
+    { id: "generic.other", outcome: "record", source: "generic", reason: "Nobody said this to us: kept as context." },
+
     {
       id: "github.other",
       outcome: "ignore",

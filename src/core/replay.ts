@@ -1,14 +1,33 @@
 // [L2] What a mind saw at a step, from the rows that it keeps: nothing is recorded twice for it.
 import type { ModelMessage } from "../protocol/model.ts";
 import { parseMessage } from "./context.ts";
+import type { TaskState } from "./worker-state.ts";
 
-/** A worker's messages at step `step`: all up to the one that began it. Null when there was no such step. */
-export function workerMessagesAt(transcript: readonly ModelMessage[], step: number): ModelMessage[] | null {
-  const began = transcript.findIndex((message) => {
-    const head = message.role === "user" ? parseMessage(message.text)?.head : null;
-    return head !== null && head !== undefined && "step" in head && head.step === step;
-  });
-  return began < 0 ? null : transcript.slice(0, began + 1);
+type NumberedMessage = { row: number; message: ModelMessage };
+
+const stepOf = (message: ModelMessage): number | null => {
+  const head = message.role === "user" ? parseMessage(message.text)?.head : null;
+  return head !== null && head !== undefined && "step" in head ? head.step : null;
+};
+
+/**
+ * A worker's messages at step `step`: all up to the one that began it, with the older part put aside when it was by then. Null when
+ * there was no such step. Of several compactions only the last head is kept: a step from before it is not complete.
+ */
+export function workerMessagesAt(
+  rows: readonly NumberedMessage[],
+  aside: TaskState["aside"],
+  step: number,
+): { messages: ModelMessage[]; complete: boolean } | null {
+  const began = rows.findIndex(({ message }) => stepOf(message) === step);
+  if (began < 0) return null;
+  const upTo = rows.slice(0, began + 1);
+  const head: ModelMessage | null = aside ? { role: "user", text: aside.head } : null;
+  if (aside && head && step > (stepOf(head) ?? 0)) {
+    const lastAside = aside.segments.at(-1)?.toRow ?? 0;
+    return { messages: [head, ...upTo.filter(({ row }) => row > lastAside).map(({ message }) => message)], complete: true };
+  }
+  return { messages: upTo.map(({ message }) => message), complete: (aside?.segments.length ?? 0) < 2 };
 }
 
 export type TurnRow = { turn: number; message: ModelMessage };

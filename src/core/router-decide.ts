@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
+import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
 import { audienceOf, mayFlow } from "./audience.ts";
@@ -30,6 +31,7 @@ export type TurnView = {
   shortened?: ReadonlySet<string>;
   tasks: ReadonlyMap<string, KnownTask>;
   machines: readonly KnownMachine[];
+  policies: readonly Policy[];
 };
 
 type RefusedCall = { tool: string; settles: string[]; reason: string };
@@ -127,7 +129,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, progress, call as Act, settled, id);
   if (!("decision" in verdict)) return verdict;
-  const { decision } = verdict;
+  const decision = { ...verdict.decision, ...followed(view, call, verdict.decision.by) };
   // Refused by authority, the trigger has had its answer: nothing more is said or done about it.
   const settledByCode = decision.by === "code";
   for (const item of settled) {
@@ -139,8 +141,17 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     });
   }
   return unknown.length === 0
-    ? verdict
+    ? { decision, result: verdict.result }
     : { decision, result: { ...verdict.result, unknown: `${unknown.map(safeId).join(", ")} does not wait for a decision here` } };
+}
+
+/** [G9] The policy that a decision names, if it is one that the model was shown; another name is as if none were given. */
+function followed(view: TurnView, call: RouterCall, by: PlannedDecision["by"]): Pick<PlannedDecision, "policy"> {
+  if (by === "code" || !("policy" in call.input)) return {};
+  const { policy: id, policyWhy } = call.input;
+  const policy = view.policies.find((known) => known.id === id);
+  // Like a reason: words written after public text was read are not kept.
+  return policy ? { policy: { id: policy.id, version: policy.version, why: view.capped ? "" : excerpt(policyWhy ?? "", 300) } } : {};
 }
 
 /** Where words about a dispatched item go: with the task, if it is of the task's thread or of the root above its topic. */

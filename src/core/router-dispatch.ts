@@ -1,6 +1,7 @@
 // A dispatch as effects: the thread flips (or a topic opens under a root), the worker starts, people hear that it does.
 import { limits } from "../protocol/limits.ts";
 import type { Authority } from "../protocol/principal.ts";
+import { defaultProfile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { audienceOf } from "./audience.ts";
 import { taints } from "./authority.ts";
@@ -13,6 +14,7 @@ type DispatchInput = {
   title: string;
   goal: string;
   machine?: string | undefined;
+  profile?: string | undefined;
   deadlineMinutes?: number | undefined;
   acknowledge?: string | undefined;
 };
@@ -71,7 +73,7 @@ export function planDispatch(
     },
     authority: decision.authority,
     tainted,
-    profile: "general",
+    profile: input.profile?.trim().toLowerCase() || defaultProfile,
     endpoint: machine === null ? null : { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces },
     threadId,
     source: trigger.source,

@@ -3,6 +3,7 @@
 import type { MarkedText, RouterItem, TaskLine } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
+import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
@@ -20,6 +21,8 @@ export type TurnInput = {
   tasks: readonly KnownTask[];
   machines: readonly KnownMachine[];
   observed: readonly string[];
+  /** Null while the transcript's last word on them still holds. */
+  policies: readonly Policy[] | null;
   /** Only at the start of a segment. */
   summary: readonly string[];
   nowMs: number;
@@ -29,6 +32,7 @@ export type TurnInput = {
 export function renderTurn(input: TurnInput): string {
   const items: RouterItem[] = [
     ...(input.summary.length > 0 ? [{ item: "summary" as const, lines: [...input.summary] }] : []),
+    ...(input.policies === null ? [] : [{ item: "policies" as const, list: [...input.policies] }]),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
@@ -217,3 +221,12 @@ export function refuseRecall(lane: Lane, id: string, items: readonly InboxItem[]
 
 export const undecidedProblem = (attempt: number): string =>
   `Still undecided (turn ${attempt} of ${limits.maxDecisionAttempts}). Settle each of these ids with one tool call.`;
+
+/** [G10] The policies as a turn must show them: when they changed, or when a fresh transcript has none yet and some are on. */
+export function policiesToShow(policies: readonly Policy[], shown: string, fresh: boolean): readonly Policy[] | null {
+  const known = fresh ? "" : shown;
+  return policyStamp(policies) === known ? null : policies;
+}
+
+/** What tells one set of policies from another. */
+export const policyStamp = (policies: readonly Policy[]): string => policies.map(({ id, version }) => `${id}@${version}`).join(" ");

@@ -1,6 +1,7 @@
 // A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
 
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
+import type { FollowedPolicy } from "../protocol/policy.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
@@ -59,6 +60,7 @@ export type PlannedDecision = {
   authority: Authority;
   taskId?: string;
   threadId?: string;
+  policy?: FollowedPolicy;
   /** In order. They join the chain of another decision when they need what it did. */
   effects: RouterEffect[];
   chain?: string;

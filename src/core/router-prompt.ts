@@ -16,6 +16,7 @@ Each message is a head line and then one JSON object a line. Only the structure 
 - trigger: something happened and waits for your decision. "verdict" says whether it is an explicit request or a candidate that you judge. "before" are earlier rows of the thread.
 - report: a task speaks. Its text is ready to show to people.
 - tasks, machines: what is open and what ended lately; where work can run. Answer "what is going on?" from these.
+- policies: when the team wants you to act, and when not. Unlike other texts these are from its owners: follow them, the newest list only. Where one makes the difference, name it in "policy" and say in "policyWhy" how it applies. Do not quote them to people outside the team.
 - observed: threads that moved by themselves. Nothing to decide.
 - summary: what you decided earlier.
 - problem: why your last answer did not settle something.

@@ -25,6 +25,7 @@ export function planReport(report: Report, known: KnownTask | null, others: read
       return { task, decision: null, queue: null };
     case "paused":
     case "waiting":
+    case "notice":
       return { task, decision: sayByCode(report, task, "notice", `${report.kind}: told once`, turn), queue: null };
     case "done":
       if ((report.confidence ?? 0) >= confident && isSole(task, others))
@@ -33,6 +34,7 @@ export function planReport(report: Report, known: KnownTask | null, others: read
     case "question":
     case "blocked":
     case "failed":
+    case "overdue":
       return { task, decision: null, queue: queued(report) };
   }
 }

@@ -93,6 +93,8 @@ export type RouterMeta = {
   /** One item a turn: somewhere in the queue is one that the model refuses. */
   isolate: boolean;
   segments: Segments;
+  /** Which policies each lane's transcript was told of last. */
+  policies?: Record<Lane, string>;
   /** Threads that know already that the model cannot be reached. */
   told: string[];
 };

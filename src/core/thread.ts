@@ -66,17 +66,39 @@ export function planAppend(input: {
   subscriptions: readonly Subscription[];
   /** The row of this trigger, when it came before. */
   knownSeq: number | null;
-  /** The ledger's state of the outbound row that the channel recognised in it. */
+  /** The ledger's state of the outbound row that the trigger claims to be. */
   echoState: OutboundState | null;
+  /** It came through a channel; what code of ours makes has a source of its own. */
+  fromChannel: boolean;
 }): AppendPlan {
-  const { trigger, verdict } = input;
-  const echoOf = trigger.facts?.echoOf;
+  const { verdict } = input;
+  const echoOf = input.trigger.facts?.echoOf;
   if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
   if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
   const subscribers = activeTasks(input.subscriptions);
   if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
+  const trigger = input.fromChannel ? asPersons(input.trigger) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
+}
+
+/**
+ * [T8] Words that a channel brought and that our ledger does not confirm are not ours, whatever they claim: nobody may speak as the
+ * agent, whose words taint nothing.
+ */
+function asPersons(trigger: Trigger): Trigger {
+  const { echoOf, ...facts } = trigger.facts ?? {};
+  const claimed = echoOf === undefined ? trigger : { ...trigger, facts };
+  if (trigger.principal.role !== "agent") return claimed;
+  return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
+}
+
+/** What the log says of a trigger that came again. One with another delivery id was known by its message key. */
+export function duplicateOf(first: ThreadEvent | undefined, again: Trigger): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
+  const about = { kind: "thread.duplicate" as const, triggerId: again.id, deliveryId: again.deliveryId };
+  if (first?.kind !== "thread.accepted") return about;
+  const of = first.trigger.deliveryId;
+  return { ...about, of, by: of === again.deliveryId ? "event id" : "message key" };
 }
 
 /** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */
@@ -177,13 +199,17 @@ export const deliveredKinds = ["thread.accepted", "thread.outbound"] as const sa
 export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null {
   switch (row.kind) {
     case "trigger": {
-      const { principal, deliveryId, source, kind, text } = row.trigger;
-      if (source !== webSource || kind !== "message" || principal.id !== viewerId) return null;
+      const { principal, deliveryId, source, kind, text, mode, amends, externalId } = row.trigger;
+      if (source !== webSource || principal.id !== viewerId) return null;
+      if (amends !== undefined && externalId !== undefined)
+        return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };
+      if (kind !== "message") return null;
       return {
         kind: "message",
         from: { role: principal.role, name: principal.name, you: true },
         text,
         clientMsgId: deliveryId.slice(viewerId.length + 1),
+        ...(mode === undefined ? {} : { mode }),
         atMs: row.atMs,
       };
     }

@@ -41,6 +41,16 @@ export function lineOfCall(call: WorkerCall): string {
       return `reading ${call.input.id}`;
     case "report":
       return oneLine(call.input.text);
+    case "note":
+      return `noting a ${call.input.kind}`;
+    case "spawn":
+      return `starting a child: ${oneLine(call.input.title)}`;
+    case "tell_child":
+      return "telling a child";
+    case "stop_child":
+      return "stopping a child";
+    case "hand_off":
+      return `handing on to ${call.input.profile}`;
     case "wait":
       return call.input.reason === "" ? "waiting" : `waiting: ${call.input.reason}`;
   }
@@ -117,10 +127,19 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, ...rest } = before;
+  const { waitingFor: _gone, backlog: queued = [], ...rest } = before;
+  const refs = task.backlog.map(({ ref }) => ref);
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };
-  const next = { ...rest, ...seen, line: excerpt(seen.line, maxLineChars), modelCalls: task.steps, ...ended, ...accepted };
+  const next = {
+    ...rest,
+    ...seen,
+    line: excerpt(seen.line, maxLineChars),
+    modelCalls: task.steps,
+    ...ended,
+    ...accepted,
+    ...(refs.length === 0 ? {} : { backlog: refs }),
+  };
   const statusChanged = before.revision === 0 || before.status !== next.status;
   if (statusChanged) {
     change.events.push({ kind: "task.status", from: before.revision === 0 ? "new" : before.status, to: next.status, why: change.why });
@@ -130,6 +149,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
     statusChanged ||
     before.waitingFor !== seen.waitingFor ||
     before.line !== next.line ||
+    queued.join() !== refs.join() ||
     before.accepted !== (task.accepted ?? undefined) ||
     (before.modelCalls !== next.modelCalls && task.open.kind !== "calling");
   if (!visible) return change;

@@ -4,7 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
-import type { InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
+import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
 /** A single text in a message keeps at least this much when the sum is over its limit. */
 const leastChars = 400;
@@ -27,6 +27,8 @@ export function wakes(item: InboxItem, task: TaskState, open: readonly WorkerCom
   switch (item.kind) {
     case "tell":
       return true;
+    case "child":
+      return item.report.kind !== "progress" && item.report.kind !== "waiting";
     case "result":
       return item.tool === "run_command" || !open.some((command) => command.tool !== "run_command");
     case "row":
@@ -43,7 +45,20 @@ export function isTainting(item: InboxItem): boolean {
       return false;
     case "tell":
       return item.tainted;
+    case "child":
+      return item.report.tainted;
   }
+}
+
+/** The event of an item that entered an inbox; also before the start. */
+export function inboxEvent(key: string, item: InboxItem): Change["events"][number] {
+  return {
+    kind: "task.inbox",
+    itemId: key,
+    item: item.kind === "tell" ? "notice" : item.kind,
+    ...(item.kind === "row" ? { threadId: item.threadId, threadSeq: item.row.seq } : {}),
+    tainting: isTainting(item),
+  };
 }
 
 /** What the first message begins with. */
@@ -74,7 +89,7 @@ export function itemsOf(rows: readonly InboxRow[], task: TaskState, agentName: s
     shown.map(({ item }) => ({ text: textOf(item), id: idOf(item) })),
     limits.inlineStepChars,
   );
-  return shown.flatMap(({ item }, i) => render(item, texts[i] ?? "", agentName));
+  return shown.flatMap(({ item }, i) => render(item, texts[i] ?? "", agentName, task));
 }
 
 const isAsking = (item: Extract<InboxItem, { kind: "row" }>, task: TaskState): boolean =>
@@ -85,6 +100,8 @@ function idOf(item: InboxItem): string {
   switch (item.kind) {
     case "tell":
       return item.id;
+    case "child":
+      return item.report.id;
     case "result":
       return item.result.output.spilled ? item.result.output.artifactId : item.result.commandId;
     case "row":
@@ -98,6 +115,8 @@ function textOf(item: InboxItem): string {
   switch (item.kind) {
     case "tell":
       return whole(item.text);
+    case "child":
+      return whole(item.report.text);
     case "result": {
       const { output } = item.result;
       if (!output.spilled) return whole(output.text);
@@ -109,10 +128,14 @@ function textOf(item: InboxItem): string {
   }
 }
 
-function render(item: InboxItem, text: string, agentName: string): WorkerItem[] {
+function render(item: InboxItem, text: string, agentName: string, task: TaskState): WorkerItem[] {
   switch (item.kind) {
     case "tell":
-      return [{ item: "notice", text: `From the router: ${text}` }];
+      return [{ item: "notice", text: `From ${task.start.parent === undefined ? "the router" : "your parent task"}: ${text}` }];
+    case "child": {
+      const { taskId, title, kind, confidence } = item.report;
+      return [{ item: "child", task: taskId, title, kind, ...(confidence === undefined ? {} : { confidence }), text }];
+    }
     case "result": {
       const { result } = item;
       return [
@@ -141,7 +164,8 @@ function render(item: InboxItem, text: string, agentName: string): WorkerItem[] 
           const { trigger } = item.row;
           const from = { role: trigger.principal.role, name: trigger.principal.name };
           const facts = trigger.facts === undefined ? {} : { facts: trigger.facts };
-          return [{ ...place, kind: rowKind(trigger), from, ...also, ...facts, ...markData(text) }];
+          const replaces = trigger.amends === undefined ? {} : { replaces: trigger.amends.triggerId };
+          return [{ ...place, kind: rowKind(trigger), from, ...also, ...facts, ...replaces, ...markData(text) }];
         }
       }
     }

@@ -6,7 +6,16 @@ import type { DeliveredRow } from "../protocol/thread.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { childId } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
-import { addReport, type Change, changeOf, type InboxRow, releasedStep, type TaskState, type WorkerCommand } from "./worker-state.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  type InboxRow,
+  onBehalf,
+  releasedStep,
+  type TaskState,
+  type WorkerCommand,
+} from "./worker-state.ts";
 
 /** Refuses a person who may not decide about the task. */
 export function requireAuthority(task: TaskState, by: Principal, what: string): void {
@@ -32,7 +41,10 @@ export function cancelTask(
   const next = change.task;
   next.epoch = task.epoch + 1;
   change.voided.push("submit", "stop", "read", "report");
-  const unstopped: EndpointId[] = [...new Set(open.map((command) => command.endpointId))];
+  const machines: EndpointId[] = [...new Set(open.map((command) => command.endpointId))];
+  // [WC4] A stop goes down the family: the task is stopped when its machines and its children are.
+  const children = task.children.filter((child) => child.open).map((child) => child.taskId);
+  const unstopped = [...machines, ...children];
   if (unstopped.length === 0) {
     finishCancel(change, { by, reason }, pending, nowMs);
     return change;
@@ -40,7 +52,9 @@ export function cancelTask(
   change.events.push({ kind: "task.cancel", by, epoch: next.epoch, reason });
   voidCall(change);
   next.mode = { mode: "cancelling", by, reason, unstopped, offline: null };
-  for (const endpointId of unstopped) change.effects.push({ effect: "stop_task", endpointId, epoch: next.epoch });
+  for (const endpointId of machines) change.effects.push({ effect: "stop_task", endpointId, epoch: next.epoch });
+  for (const child of children)
+    change.effects.push({ effect: "cancel_child", taskId: child, by, reason: `its parent was stopped: ${reason}` });
   return change;
 }
 
@@ -101,6 +115,10 @@ export function endTask(
     nowMs,
   });
   for (const { endpointId, commandId } of open) change.effects.push({ effect: "stop", endpointId, commandId, why: "its task has ended" });
+  for (const child of task.children)
+    if (child.open && end.status !== "cancelled")
+      change.effects.push({ effect: "cancel_child", taskId: child.taskId, by: onBehalf(task), reason: "its parent has ended" });
+  task.backlog = [];
   releaseRows(change, pending);
   for (const threadId of task.threads) change.effects.push({ effect: "unsubscribe", threadId, reason: `the task is ${end.status}` });
 }

@@ -2,14 +2,20 @@
 import type { Command } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
-import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
-import { laneOf, refuseCommand } from "./authority.ts";
-import { childId, ownerOf } from "./ids.ts";
+import { refuseCommand } from "./authority.ts";
+import { childId } from "./ids.ts";
+import { mayUse } from "./profiles.ts";
+import { isOwn, mayRecall, notOfProfile, parseCall, waitUntilMs } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { fitSum, isContext } from "./worker-context.ts";
 import { endTask } from "./worker-end.ts";
+import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
+import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
+import { takeNext } from "./worker-input.ts";
 import {
   addReport,
   type Change,
@@ -23,9 +29,6 @@ import {
 } from "./worker-state.ts";
 
 const maxMuteReplies = 2;
-const repeatsNoticed = 3;
-const dayMs = 24 * 60 * 60_000;
-const maxWaitMs = 7 * dayMs;
 
 type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
 
@@ -44,6 +47,10 @@ export type ReplyFacts = {
   nowMs: number;
   /** Rows that came since the step began. */
   pending: readonly InboxRow[];
+  /** Rows of the backlog: they wait until this work has reported. */
+  backlog: readonly InboxRow[];
+  /** Profiles that the team saved. */
+  profiles: readonly Profile[];
   open: readonly WorkerCommand[];
   /** Every command of this task, for those that are named by id. */
   commandOf: (commandId: string) => WorkerCommand | null;
@@ -76,13 +83,15 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   return finishStep(change, step);
 }
 
+const unreadOf = ({ pending, backlog }: ReplyFacts): InboxRow[] => [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
+
 /** Text without a call reaches nobody: say so, twice, then give up. */
 function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
   const { task } = change;
   task.mute += 1;
   if (task.mute > maxMuteReplies) {
     const text = "I could not finish this: the model kept answering without using any of its tools.";
-    endTask(change, { status: "failed", text, key: `mute-${step}` }, facts.pending, facts.open, facts.nowMs);
+    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
     return change;
   }
   task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
@@ -161,14 +170,20 @@ class Deciding {
 
   take(raw: ModelReply["calls"][number]): void {
     const { task } = this.#change;
-    this.#noticeRepeat(raw);
+    const repeated = countRepeat(task, raw) >= repeatsNoticed;
     const call = parseCall(raw);
     const outcome: Done | Asked =
       task.mode.mode === "ended"
         ? { output: { refused: "the task has ended" }, again: false }
         : "problem" in call
           ? this.#refused(raw.callId, raw.tool, { error: call.problem })
-          : this.#decide(call);
+          : !mayUse(task.profile, call.tool)
+            ? this.#refused(raw.callId, raw.tool, {
+                refused: notOfProfile(task, call.tool),
+              })
+            : repeated && isWork(call.tool)
+              ? this.#refused(raw.callId, raw.tool, { refused: `the same was just done ${repeatsNoticed - 1} times; it is not done again` })
+              : this.#decide(call);
     const step = { step: this.#step, callId: raw.callId, tool: raw.tool, tainting: false };
     if ("read" in outcome) {
       this.#change.calls.push({ ...step, output: null });
@@ -198,13 +213,39 @@ class Deciding {
         return this.#recall(call);
       case "report":
         return this.#report(call);
+      case "note":
+        return this.#note(call);
+      case "spawn":
+        return this.#spoken(call, spawnChild(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
+      case "tell_child":
+        return this.#spoken(call, tellChild(this.#change, call.input.task, call.input.text, this.#step, call.callId));
+      case "stop_child":
+        return this.#spoken(call, stopChild(this.#change, call.input.task));
+      case "hand_off":
+        return this.#spoken(call, handOff(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "wait": {
-        const untilMs = call.input.seconds === undefined ? null : this.#facts.nowMs + Math.min(call.input.seconds * 1000, maxWaitMs);
+        const untilMs = waitUntilMs(call.input, this.#facts.nowMs);
+        if (untilMs === "unreadable")
+          return this.#refused(call.callId, call.tool, { error: "`until` must be an ISO time, such as 2027-01-31T09:00:00Z." });
         // A result that the model has not seen yet comes first.
         if (!task.again) task.mode = { mode: "waiting", untilMs, reason: call.input.reason };
         return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
       }
     }
+  }
+
+  #note(call: Extract<WorkerCall, { tool: "note" }>): Done {
+    const { task } = this.#change;
+    if (task.notes >= limits.maxNotes)
+      return this.#refused(call.callId, call.tool, { refused: `${limits.maxNotes} notes are all that a task may keep.` });
+    task.notes += 1;
+    const { kind, text, outcome } = call.input;
+    this.#change.notes.push({ step: this.#step, kind, text, ...(outcome === undefined ? {} : { outcome }) });
+    return this.#done(call, { noted: task.notes }, false);
+  }
+
+  #spoken(call: WorkerCall, answer: Spoken): Done {
+    return "refused" in answer ? this.#refused(call.callId, call.tool, answer) : this.#done(call, answer.output, false);
   }
 
   /** [A5] A machine tool: refused, or a command on its way. */
@@ -221,12 +262,17 @@ class Deciding {
       return this.#refused(call.callId, call.tool, {
         refused: `${limits.maxOpenCommandsPerTask} commands of this task are open already. Wait for one to end, or stop one.`,
       });
+    if (task.commands >= limits.maxCommandsPerTask)
+      return this.#refused(call.callId, call.tool, {
+        refused: `This task has run ${limits.maxCommandsPerTask} commands; that is all it may. Report what you have.`,
+      });
     const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted };
     const made = this.#facts.commandFor(call, asker, this.#step, this.#facts.nowMs);
     if (!made.ok) return this.#refused(call.callId, call.tool, { refused: made.reason });
     const { command } = made;
     const what = call.tool === "run_command" ? whatOf(command.spec) : lineOfCall(call);
     this.#openCount += 1;
+    task.commands += 1;
     this.#change.commands.push({
       commandId: command.commandId,
       endpointId: endpoint.endpointId,
@@ -308,8 +354,21 @@ class Deciding {
           return this.#refused(call.callId, call.tool, {
             not_sent: "this reply starts commands; report the end when their results are in",
           });
+        if (kind === "done" && openChildren(task).length > 0)
+          return this.#refused(call.callId, call.tool, {
+            not_sent: "children of yours are still at work; wait for them, or stop them",
+          });
+        if (kind === "failed" && retriesFirst(task))
+          return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);
         const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
+        if (task.backlog.length > 0) {
+          // [WI5] This work has reported; the task goes on with what was queued behind it.
+          addReport(this.#change, { id, kind, text, ...confidence, status: "running", nowMs });
+          task.line = oneLine(text);
+          takeNext(this.#change, this.#facts.backlog);
+          return { output: { reported: id, next: "a queued message" }, again: false };
+        }
         endTask(this.#change, { status: kind, text, key: call.callId, callId: call.callId, ...confidence }, pending, open, nowMs);
         return { output: { reported: id }, again: false };
       }
@@ -330,46 +389,4 @@ class Deciding {
     const named = commandId === undefined ? {} : { commandId };
     this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, ...named, detail });
   }
-
-  #noticeRepeat(raw: ModelReply["calls"][number]): void {
-    const { task } = this.#change;
-    if (raw.tool === "wait") return;
-    const key = JSON.stringify([raw.tool, raw.input]);
-    const count = task.repeat.key === key ? task.repeat.count + 1 : 1;
-    task.repeat = { key, count };
-    if (count % repeatsNoticed === 0) {
-      const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row. Doing it again changes nothing: try another way, or report.`;
-      task.notices = [...task.notices, notice];
-    }
-  }
-}
-
-/** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
-function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
-  if (!Object.hasOwn(workerTools, raw.tool))
-    return { problem: `There is no tool "${raw.tool}". The tools are: ${Object.keys(workerTools).join(", ")}.` };
-  const tool = raw.tool as WorkerTool;
-  const parsed = workerTools[tool].input.safeParse(raw.input);
-  if (parsed.success) return { callId: raw.callId, tool, input: parsed.data } as WorkerCall;
-  const issues = parsed.error.issues.map(
-    (issue) => `${issue.path.length === 0 ? "input" : issue.path.join(".")}: ${issue.message} (${issue.code})`,
-  );
-  return { problem: `The input of ${tool} is not valid. ${issues.join("; ")}` };
-}
-
-/** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
-const mayRecall = (task: TaskState, id: string, facts: ReplyFacts): boolean =>
-  (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, facts);
-
-function isOwn(task: TaskState, id: string, facts: ReplyFacts): boolean {
-  const { taskId } = task.start;
-  const thread = ownerOf(id, "thr");
-  return (
-    id === taskId ||
-    task.threads.includes(id) ||
-    (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
-    (id.startsWith("rep_") && ownerOf(id, "tsk") === taskId) ||
-    facts.commandOf(id) !== null ||
-    facts.ownsArtifact(id)
-  );
 }

@@ -5,19 +5,20 @@ import type { WorkerItem } from "../protocol/context-items.ts";
 import type { Retry } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
+import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { retryAtMs } from "./alarms.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { renderMessage } from "./context.ts";
 import { childId } from "./ids.ts";
+import { profileNamed } from "./profiles.ts";
 import { lineOfResult } from "./worker-card.ts";
-import { goalItem, isTainting, itemsOf, wakes } from "./worker-context.ts";
-import { cancelTask, endTask, finishCancel, releaseRows, requireAuthority } from "./worker-end.ts";
+import { goalItem, inboxEvent, isTainting, itemsOf, wakes } from "./worker-context.ts";
+import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
 import {
   addReport,
   type Change,
   changeOf,
-  type InboxItem,
   type InboxRow,
   newTask,
   releasedStep,
@@ -31,12 +32,16 @@ export type Move =
   | { move: "sleep"; untilMs: number | null }
   | { move: "begin" }
   | { move: "pause" }
+  /** The deadline has passed and the router does not know it yet. */
+  | { move: "overdue" }
   /** A step's message is in the transcript and has no answer yet. */
   | { move: "call" };
 
 /** [W1] The one question of the step loop. */
 export function nextMove(task: TaskState, pending: readonly InboxRow[], open: readonly WorkerCommand[], nowMs: number): Move {
-  const asleep: Move = { move: "sleep", untilMs: null };
+  const overdueMs = task.start.deadlineMs !== undefined && !task.overdue ? task.start.deadlineMs : null;
+  if (overdueMs !== null && overdueMs <= nowMs && task.mode.mode !== "ended") return { move: "overdue" };
+  const asleep: Move = { move: "sleep", untilMs: task.mode.mode === "ended" ? null : overdueMs };
   switch (task.mode.mode) {
     case "ended":
     case "cancelling":
@@ -49,18 +54,22 @@ export function nextMove(task: TaskState, pending: readonly InboxRow[], open: re
   }
   if (task.open.kind === "calling") {
     const { retryAtMs: atMs } = task.open;
-    return atMs !== null && atMs > nowMs ? { move: "sleep", untilMs: atMs } : { move: "call" };
+    return atMs !== null && atMs > nowMs
+      ? { move: "sleep", untilMs: earliest([atMs, ...(overdueMs === null ? [] : [overdueMs])]) }
+      : { move: "call" };
   }
   if (task.open.kind === "reading") return asleep;
-  const idle = open.length === 0;
+  const idle = open.length === 0 && !task.children.some((child) => child.open);
   const due = alarmsOf(task);
   const wake =
     task.steps === 0 || task.again || pending.some(({ item }) => wakes(item, task, open)) || due.some(({ atMs }) => atMs <= nowMs);
   // Nothing under way and nothing to wait for: a task never just stops.
   if (!wake && !(task.mode.mode === "working" && idle))
-    return { move: "sleep", untilMs: due.length === 0 ? null : Math.min(...due.map(({ atMs }) => atMs)) };
+    return { move: "sleep", untilMs: earliest([...due.map(({ atMs }) => atMs), ...(overdueMs === null ? [] : [overdueMs])]) };
   return task.steps >= task.allowance ? { move: "pause" } : { move: "begin" };
 }
+
+const earliest = (timesMs: readonly number[]): number | null => (timesMs.length === 0 ? null : Math.min(...timesMs));
 
 /** The task's own alarms, each with what the model is told when it rings. */
 function alarmsOf(task: TaskState): { atMs: number; notice: string }[] {
@@ -72,6 +81,12 @@ function alarmsOf(task: TaskState): { atMs: number; notice: string }[] {
     ...(start.deadlineMs !== undefined && !task.deadlineTold
       ? [{ atMs: start.deadlineMs, notice: "The deadline of this task has passed. Report what you have." }]
       : []),
+    ...task.children
+      .filter((child) => child.open)
+      .map((child) => ({
+        atMs: child.lostMs,
+        notice: `${child.taskId} ("${child.title}") has not reported its end in time: it counts as lost. Its share does not come back; go on without it.`,
+      })),
   ];
 }
 
@@ -82,9 +97,12 @@ export function startTask(
   tombstone: Tombstone | null,
   pending: readonly InboxRow[],
   nowMs: number,
+  profile: Profile = profileNamed(start.profile),
 ): Change {
-  const change = changeOf(newTask(start, threads, nowMs), "dispatched by the router");
+  const change = changeOf(newTask(start, threads, nowMs, profile), "dispatched by the router");
   const { task } = change;
+  // A profile of its own brings its own budget; a child's is what it was given.
+  if (start.parent === undefined && (profile.version > 0 || profile.name !== defaultProfile)) task.allowance = profile.modelCalls;
   change.events.push({
     kind: "task.started",
     title: start.title,
@@ -124,6 +142,7 @@ export function beginStep(
   next.open = { kind: "calling", step, attempts: 1, retryAtMs: null };
   next.again = false;
   next.notices = [];
+  next.children = task.children.map((child) => (child.open && child.lostMs <= nowMs ? { ...child, open: false } : child));
   next.deadlineTold ||= task.start.deadlineMs !== undefined && task.start.deadlineMs <= nowMs;
   next.lease = { epoch: task.lease.epoch + 1, untilMs: nowMs + limits.leaseMs };
   change.messages.push({ role: "user", text: renderMessage({ step, of: task.allowance }, items) });
@@ -210,6 +229,21 @@ export function pauseTask(task: TaskState, nowMs: number): Change {
   return change;
 }
 
+/** [WF3] The router hears of a deadline once, when it passes, whatever the task is about. */
+export function tellOverdue(task: TaskState, nowMs: number): Change {
+  const change = changeOf(task, "the deadline has passed");
+  change.task.overdue = true;
+  const { title } = task.start;
+  addReport(change, {
+    id: childId("rep", task.start.taskId, "overdue"),
+    kind: "overdue",
+    text: `The deadline of "${title}" has passed and it is not done. Last: ${task.line}`,
+    status: task.card.status,
+    nowMs,
+  });
+  return change;
+}
+
 /** Another allowance for a paused task. In any other state it changes nothing, so a repeated click grants nothing twice. */
 export function resumeTask(task: TaskState, by: Principal, modelCalls: number, nowMs: number): Change | null {
   requireAuthority(task, by, "continue");
@@ -225,61 +259,17 @@ export function resumeTask(task: TaskState, by: Principal, modelCalls: number, n
   return change;
 }
 
-/** New rows entered the inbox; `pending` holds them too. */
-export function received(
-  task: TaskState,
-  rows: readonly InboxRow[],
-  facts: { threadId: string | null; pending: readonly InboxRow[]; open: readonly WorkerCommand[]; nowMs: number },
-): Change {
-  const change = changeOf(task, "something arrived");
-  for (const { key, item } of rows) change.events.push(inboxEvent(key, item));
-  if (facts.threadId !== null && !task.threads.includes(facts.threadId)) change.task.threads = [...task.threads, facts.threadId];
-  if (task.mode.mode === "ended") {
-    releaseRows(change, rows);
-    return change;
-  }
-  const answer = task.mode.mode === "paused" ? pauseAnswer(task, rows) : null;
-  switch (answer?.word) {
-    case "continue":
-      return mergeInto(change, resumeTask(change.task, answer.by, limits.maxModelCallsPerTask, facts.nowMs));
-    case "stop":
-      return mergeInto(change, cancelTask(change.task, answer.by, "asked to stop", facts.pending, facts.open, facts.nowMs));
-    case undefined:
-      return change;
-  }
-}
-
-const mergeInto = (first: Change, second: Change | null): Change =>
-  second === null ? first : { ...second, events: [...first.events, ...second.events] };
-
-/** "Continue or stop?" may be answered in words, where there is no button. Code reads it: exactly one word, from someone who may decide. */
-function pauseAnswer(task: TaskState, rows: readonly InboxRow[]): { word: "continue" | "stop"; by: Principal } | null {
-  for (const { item } of rows) {
-    if (item.kind !== "row" || item.row.kind !== "trigger") continue;
-    const { principal, text } = item.row.trigger;
-    const word = /^\s*(?:@\S+\s+)?(continue|stop)\s*[.!]?\s*$/i.exec(text)?.[1]?.toLowerCase();
-    if ((word === "continue" || word === "stop") && atLeast(authorityOf(principal), task.start.authority)) return { word, by: principal };
-  }
-  return null;
-}
-
-/** The event of an item that entered an inbox; also before the start. */
-export function inboxEvent(key: string, item: InboxItem): Change["events"][number] {
-  return {
-    kind: "task.inbox",
-    itemId: key,
-    item: item.kind === "tell" ? "notice" : item.kind,
-    ...(item.kind === "row" ? { threadId: item.threadId, threadSeq: item.row.seq } : {}),
-    tainting: isTainting(item),
-  };
-}
-
 /** A command of this task ended. */
 export function commandSettled(task: TaskState, command: WorkerCommand, result: SettledCommand, row: InboxRow | null): Change {
   const change = changeOf(task, "a result arrived");
   if (row === null) return change;
   const detail = lineOfResult(command.what, result);
-  change.commands.push({ ...command, open: false, ...(result.output.spilled ? { artifactId: result.output.artifactId } : {}) });
+  change.commands.push({
+    ...command,
+    open: false,
+    ended: detail,
+    ...(result.output.spilled ? { artifactId: result.output.artifactId } : {}),
+  });
   change.events.push(inboxEvent(row.key, row.item), {
     kind: "task.tool",
     step: command.step,

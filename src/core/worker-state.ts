@@ -5,9 +5,11 @@ import type { ArtifactId, CommandId, EndpointId, ReportId, TaskId, ThreadId } fr
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
-import type { Report, TaskCard, TaskStart } from "../protocol/task.ts";
+import type { Profile } from "../protocol/profile.ts";
+import type { Note, Report, TaskCard, TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
+import { profileNamed } from "./profiles.ts";
 
 export type MachineTool = (typeof machineTools)[number];
 
@@ -18,7 +20,7 @@ type Mode =
   | { mode: "asking" }
   | { mode: "waiting"; untilMs: number | null; reason: string }
   | { mode: "paused"; why: "allowance" | "model" }
-  | { mode: "cancelling"; by: Principal; reason: string; unstopped: EndpointId[]; offline: string | null }
+  | { mode: "cancelling"; by: Principal; reason: string; unstopped: (EndpointId | TaskId)[]; offline: string | null }
   | { mode: "ended"; status: "done" | "failed" | "cancelled"; endedMs: number };
 
 /** The step under way. `calling`: its message is in the transcript and a model call is out, lost or to be retried; `reading`: its reads are not all answered. */
@@ -27,8 +29,16 @@ type OpenStep =
   | { kind: "calling"; step: number; attempts: number; retryAtMs: number | null }
   | { kind: "reading"; step: number };
 
+/** Rows of the transcript from one number to another, both included. */
+export type Segment = { id: string; fromRow: number; toRow: number };
+
+/** A child, as its parent keeps it. `lostMs`: without an end by then it counts as lost. */
+export type Child = { taskId: TaskId; title: string; goal: string; profile: string; share: number; open: boolean; lostMs: number };
+
 export type TaskState = {
   start: TaskStart;
+  /** As it was when the task started, or was handed over; a later edit does not change work under way. */
+  profile: Profile;
   mode: Mode;
   open: OpenStep;
   /** Steps begun: what the allowance counts. */
@@ -42,6 +52,19 @@ export type TaskState = {
   /** The last step's results are new to the model and nothing else will wake it. */
   again: boolean;
   deadlineTold: boolean;
+  /** The router has heard that the deadline passed. */
+  overdue: boolean;
+  /** Queued messages, oldest first: inbox key, and the source's own id of each. */
+  backlog: { key: string; ref: string }[];
+  children: Child[];
+  /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
+  aside: { segments: Segment[]; head: string } | null;
+  notes: number;
+  handOffs: number;
+  /** Commands that were started in all. */
+  commands: number;
+  /** The one retry of a failure was used up. */
+  retried: boolean;
   /** Replies without any call, in a row. */
   mute: number;
   repeat: { key: string; count: number };
@@ -62,7 +85,8 @@ export type Tombstone = { by: Principal; reason: string };
 export type InboxItem =
   | { kind: "row"; threadId: ThreadId; row: ThreadRow; alsoWith: TaskId[] }
   | { kind: "result"; tool: MachineTool; result: SettledCommand }
-  | { kind: "tell"; id: string; text: string; authority: Authority; tainted: boolean };
+  | { kind: "tell"; id: string; text: string; authority: Authority; tainted: boolean }
+  | { kind: "child"; report: Report };
 
 export type InboxRow = { seq: number; key: string; item: InboxItem };
 
@@ -78,6 +102,8 @@ export type WorkerCommand = {
   online: boolean;
   machine: string;
   artifactId?: ArtifactId;
+  /** How it ended, in a few words. */
+  ended?: string;
 };
 
 /** A call of a step and its one result; null until its read is answered. */
@@ -93,7 +119,11 @@ export type WorkerEffect =
   | { effect: "submit"; endpointId: EndpointId; command: Command }
   | { effect: "stop"; endpointId: EndpointId; commandId: CommandId; why: string }
   | { effect: "stop_task"; endpointId: EndpointId; epoch: number }
+  /** To the router, or to the parent of a child. */
   | { effect: "report"; report: Report }
+  | { effect: "start_child"; start: TaskStart }
+  | { effect: "tell_child"; taskId: TaskId; id: string; text: string }
+  | { effect: "cancel_child"; taskId: TaskId; by: Principal; reason: string }
   | { effect: "card"; to: "board" | "index" | ThreadId }
   | { effect: "unsubscribe"; threadId: ThreadId; reason: string }
   | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[] }
@@ -111,13 +141,20 @@ export type Change = {
   messages: ModelMessage[];
   /** Inbox rows that a step took, or that an ended task gave up. */
   consumed: { seqs: number[]; step: number } | null;
+  /** Rows that were put aside (`heldStep` …), or that wait for a step again (null). */
+  moved: { seq: number; step: number | null }[];
+  /** Rows whose text a person changed before a step took them. */
+  edited: InboxRow[];
   calls: StepCall[];
   commands: WorkerCommand[];
   reports: Report[];
+  notes: Note[];
 };
 
-/** Steps of rows that no step took. */
+/** Stand in for the step of rows that no step took: given back, kept in the backlog, refused. */
 export const releasedStep = -1;
+export const heldStep = -2;
+export const rejectedStep = -3;
 
 /** An empty change over a copy of the state: its own fields may be assigned. */
 export const changeOf = (task: TaskState, why = ""): Change => ({
@@ -128,9 +165,12 @@ export const changeOf = (task: TaskState, why = ""): Change => ({
   voided: [],
   messages: [],
   consumed: null,
+  moved: [],
+  edited: [],
   calls: [],
   commands: [],
   reports: [],
+  notes: [],
 });
 
 /** The key under which an item enters the inbox once. */
@@ -142,6 +182,8 @@ export function inboxKey(item: InboxItem): string {
       return `result:${item.result.commandId}`;
     case "tell":
       return `tell:${item.id}`;
+    case "child":
+      return item.report.id;
   }
 }
 
@@ -167,6 +209,12 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
       return { id: `stop_task:${effect.endpointId}`, target: effect.endpointId };
     case "report":
       return { id: effect.report.id, target: "router" };
+    case "start_child":
+      return { id: `start:${effect.start.taskId}`, target: effect.start.taskId };
+    case "tell_child":
+      return { id: `tell:${effect.id}`, target: effect.taskId };
+    case "cancel_child":
+      return { id: `cancel:${effect.taskId}`, target: effect.taskId };
     case "card":
       return { id: `card:${effect.to}`, target: effect.to };
     case "unsubscribe":
@@ -179,10 +227,11 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
 }
 
 /** A task as it begins. */
-export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number): TaskState {
+export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, profile: Profile = profileNamed(start.profile)): TaskState {
   const line = "Waiting for its first step";
   return {
     start,
+    profile,
     mode: { mode: "working" },
     open: { kind: "none" },
     steps: 0,
@@ -192,10 +241,19 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number): T
     tainted: start.tainted,
     again: false,
     deadlineTold: false,
+    overdue: false,
+    backlog: [],
+    children: [],
+    aside: null,
+    notes: 0,
+    handOffs: 0,
+    commands: 0,
+    retried: false,
     mute: 0,
     repeat: { key: "", count: 0 },
     notices: [],
-    threads: [...new Set([start.threadId, ...threads])],
+    // A child hears its parent alone.
+    threads: [...new Set(start.parent === undefined ? [start.threadId, ...threads] : threads)],
     awaited: [],
     line,
     accepted: null,
@@ -214,6 +272,20 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number): T
   };
 }
 
+/** A state that an earlier version kept, with what it did not know yet. */
+export const completeTask = (stored: Partial<TaskState> & Pick<TaskState, "start">): TaskState => ({
+  ...newTask(stored.start, [], stored.start.atMs),
+  ...stored,
+});
+
+/** A worker session as somebody who acts for its task. */
+export const onBehalf = (task: TaskState): Principal => ({
+  role: "agent",
+  id: task.start.taskId,
+  name: "its parent task",
+  onBehalfOf: task.start.authority,
+});
+
 /** Makes a report and everything that goes with it. */
 export function addReport(
   change: Change,
@@ -231,6 +303,7 @@ export function addReport(
     authority: start.authority,
     tainted,
     status: input.status,
+    ...(start.parent === undefined ? {} : { callsLeft: Math.max(0, change.task.allowance - change.task.steps) }),
     atMs: input.nowMs,
   };
   change.reports.push(report);

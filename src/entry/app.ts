@@ -1,12 +1,12 @@
 // Every door of the Worker, by path. Each door is a file of its own.
 import { Hono } from "hono";
 import type { Env } from "../env.ts";
-import { asFault, Fault, httpStatusOf } from "../protocol/fault.ts";
-import { migrated } from "../storage/migrations.ts";
+import { asFault, httpStatusOf } from "../protocol/fault.ts";
 import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
+import { genericDoor } from "./hooks-generic.ts";
 import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
 
@@ -30,18 +30,9 @@ app.onError((error, c) => {
 
 app.notFound((c) => c.json({ error: "not_found", message: `There is nothing at ${c.req.method} ${c.req.path}.` }, 404));
 
-app.use("/api/*", async (c, next) => {
-  await migrated(c.env.DB).catch((error: unknown) => {
-    console.error(JSON.stringify({ at: "app.migrations", error: String(error) }));
-    throw new Fault("unavailable", "The database cannot be reached right now. Nothing was changed; try again in a minute.", {
-      cause: error,
-    });
-  });
-  await next();
-});
-
 app.route("/", healthDoor);
 app.route("/", hooksDoor);
+app.route("/", genericDoor);
 app.route("/", daemonDoor);
 app.route("/", widgetDoor);
 app.route("/", consoleDoor);

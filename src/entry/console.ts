@@ -5,11 +5,14 @@ import * as z from "zod/mini";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
+  DecisionAnswer,
   DecisionsAnswer,
   EndpointsAnswer,
   EnrolmentAnswer,
   InviteAnswer,
   PeopleAnswer,
+  ProfileAnswer,
+  ProfilesAnswer,
   TasksAnswer,
   ThreadAnswer,
 } from "../protocol/console.ts";
@@ -17,13 +20,23 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
+import { profile } from "../protocol/profile.ts";
+import { amendments } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
+import { markOf } from "../storage/policies.ts";
+import { listProfiles, saveProfile } from "../storage/profiles.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
+import { bodyOf } from "./console-body.ts";
+import { gitHubSetUpDoor } from "./console-github.ts";
+import { marksDoor, policiesDoor } from "./console-policies.ts";
+import { rulesDoor } from "./console-rules.ts";
 
-const maxBodyBytes = 64 * 1024;
+/** A full list of gate rules is the largest. */
+const maxBodyBytes = 256 * 1024;
 const maxTasks = 500;
 /** Rows of a thread in one answer. */
 const maxThreadRows = 500;
@@ -81,7 +94,7 @@ consoleDoor.get("/tasks", async (c) => {
     .check(z.int(), z.minimum(1), z.maximum(maxTasks))
     .safeParse(c.req.query("limit") ?? 100);
   if (!limit.success) throw new Fault("bad_input", `limit: must be a whole number from 1 to ${maxTasks}`);
-  return c.json({ tasks: await listTasks(c.env.DB, limit.data) } satisfies TasksAnswer);
+  return c.json({ tasks: await fromD1(c.env.DB, (db) => listTasks(db, limit.data)) } satisfies TasksAnswer);
 });
 
 consoleDoor.get("/tasks/:id", async (c) => {
@@ -105,6 +118,33 @@ consoleDoor.get("/replay/:id", async (c) => {
   return c.json(found(await remote(mind.replay({ step: step.data })), `${c.req.param("id")} has taken no step ${step.data}.`));
 });
 
+const amendment = z.object({
+  change: z.enum(amendments),
+  text: z.optional(z.string().check(z.trim(), z.minLength(1), z.maxLength(limits.maxMessageChars))),
+});
+
+consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const itemId = c.req.param("item");
+  const { change, text } = await bodyOf(c, amendment);
+  if (change === "edit" && text === undefined) throw new Fault("bad_input", "text: a changed message needs its new words");
+  const task = c.env.WORKER_SESSION.getByName(id);
+  found(await remote(task.describe()), `There is no task ${id}.`);
+  const { ok } = await remote(task.amend({ by: operator, itemId, change, ...(text === undefined ? {} : { text }) }));
+  if (!ok)
+    throw new Fault(
+      "conflict",
+      "The task has read this message already, or it was taken back. Say what should be different in its thread.",
+    );
+  return c.json({ ok: true });
+});
+
+consoleDoor.get("/profiles", async (c) => c.json({ profiles: await listProfiles(c.env.DB) } satisfies ProfilesAnswer));
+
+consoleDoor.post("/profiles", async (c) =>
+  c.json({ profile: await saveProfile(c.env.DB, await bodyOf(c, profile), operator.id, Date.now()) } satisfies ProfileAnswer, 201),
+);
+
 consoleDoor.get("/threads/:id", async (c) => {
   const id = idOf(c, threadId, "thread");
   const thread = c.env.THREAD.getByName(id);
@@ -120,7 +160,9 @@ consoleDoor.get("/decisions", async (c) => {
 
 consoleDoor.get("/decisions/:id", async (c) => {
   const id = idOf(c, decisionId, "decision");
-  return c.json(found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`));
+  const answer = found(await remote(readDecision(objectsOf(c), id)), `There is no decision ${id}.`);
+  const mark = await markOf(c.env.DB, id);
+  return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
 consoleDoor.get("/triggers/:id/why", async (c) => {
@@ -129,11 +171,11 @@ consoleDoor.get("/triggers/:id/why", async (c) => {
   return c.json(found(why, `No trigger ${id} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`));
 });
 
-consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await listEndpoints(c.env.DB) } satisfies EndpointsAnswer));
+consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await fromD1(c.env.DB, listEndpoints) } satisfies EndpointsAnswer));
 
 consoleDoor.post("/endpoints/enrolment", async (c) => {
   const nowMs = Date.now();
-  const code = await createEnrolmentCode(c.env.DB, nowMs);
+  const code = await fromD1(c.env.DB, (db) => createEnrolmentCode(db, nowMs));
   const { origin } = new URL(c.req.url);
   const commands = [`npm run daemon -- enroll ${origin} ${code}`, "npm run daemon -- grant DIR", "npm run daemon -- run"];
   return c.json({ code, expiresMs: nowMs + limits.enrolmentCodeMs, commands } satisfies EnrolmentAnswer, 201);
@@ -141,17 +183,19 @@ consoleDoor.post("/endpoints/enrolment", async (c) => {
 
 consoleDoor.post("/endpoints/:id/revoke", async (c) => {
   const id = idOf(c, endpointId, "machine");
-  // First the row that the door reads: from here on the machine's key opens nothing, whatever happens next.
-  const { meta } = await c.env.DB.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2")
-    .bind(Date.now(), id)
-    .run();
-  if (meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
-  await remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name }));
+  await withdraw({
+    record: fromD1(c.env.DB, async (db) => {
+      const row = db.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2").bind(Date.now(), id);
+      if ((await row.run()).meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
+    }),
+    object: () => remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name })),
+    closed: "The machine's connection is closed and it gets no more commands",
+  });
   return c.json({ ok: true });
 });
 
 consoleDoor.get("/people", async (c) => {
-  const people = (await listPeople(c.env.DB)).map(({ id, ...person }) => ({ personId: id, ...person }));
+  const people = (await fromD1(c.env.DB, listPeople)).map(({ id, ...person }) => ({ personId: id, ...person }));
   return c.json({ people } satisfies PeopleAnswer);
 });
 
@@ -163,19 +207,23 @@ const inviteRequest = z.object({
 
 consoleDoor.post("/people", async (c) => {
   const { name, role, personId: known } = await bodyOf(c, inviteRequest);
-  const person = known === undefined ? null : await personById(c.env.DB, known);
+  const person = known === undefined ? null : await fromD1(c.env.DB, (db) => personById(db, known));
   if (person && person.revokedMs !== null)
     throw new Fault("conflict", `The access of ${person.name} was withdrawn. Invite them anew, without the old id.`);
   const nowMs = Date.now();
-  const invite = await createInvite(c.env.DB, { name, role, ...(known === undefined ? {} : { personId: known }) }, nowMs);
+  const wanted = { name, role, ...(known === undefined ? {} : { personId: known }) };
+  const invite = await fromD1(c.env.DB, (db) => createInvite(db, wanted, nowMs));
   const link = `${new URL(c.req.url).origin}/demo#invite=${invite.token}`;
   return c.json({ link, personId: invite.personId, expiresMs: nowMs + limits.inviteMs } satisfies InviteAnswer, 201);
 });
 
 consoleDoor.post("/people/:id/revoke", async (c) => {
   const id = idOf(c, personId, "person");
-  await revokePerson(c.env.DB, id, Date.now());
-  const { closed } = await remote(c.env.THREAD.getByName(rootThreadIdOf(id)).revoke({ principalId: id }));
+  const { closed } = await withdraw({
+    record: fromD1(c.env.DB, (db) => revokePerson(db, id, Date.now())),
+    object: () => remote(c.env.THREAD.getByName(rootThreadIdOf(id)).revoke({ principalId: id })),
+    closed: "Their open pages are closed and are not heard any more",
+  });
   return c.json({ ok: true, closed });
 });
 
@@ -195,6 +243,11 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
   return c.json({ ok: true });
 });
 
+consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/decisions", marksDoor);
+consoleDoor.route("/github", gitHubSetUpDoor);
+
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
 });
@@ -205,6 +258,32 @@ const objectsOf = (c: ConsoleContext): Objects => ({
   endpoint: (id) => c.env.ENDPOINT.getByName(id),
   router: c.env.ROUTER.getByName(routerName),
 });
+
+/**
+ * Access ends in two places: the record, which lets nobody in again, and the object, which ends what is open. Each is done also
+ * when the other cannot be reached, and the operator hears which one is missing; doing it again completes it.
+ */
+async function withdraw<T>(of: { record: Promise<void>; object: () => Promise<T>; closed: string }): Promise<T> {
+  const record = await settledOf(of.record);
+  // Who never existed has no object either, and none is made.
+  if (record.status === "rejected" && asFault(record.reason)?.kind === "not_found") throw record.reason;
+  const object = await settledOf(of.object());
+  if (object.status === "rejected") {
+    if (record.status === "rejected") throw record.reason;
+    const message = "Access is withdrawn, but what is open now could not be closed. Withdraw it again in a minute.";
+    throw new Fault("unavailable", message, { cause: object.reason });
+  }
+  if (record.status === "rejected") {
+    const message = `${of.closed}, but the record could not be changed: the database is away. Withdraw access again in a minute.`;
+    throw new Fault("unavailable", message, { cause: record.reason });
+  }
+  return object.value;
+}
+
+const settledOf = async <T>(work: Promise<T>): Promise<PromiseSettledResult<T>> => {
+  const [result] = await Promise.allSettled([work]);
+  return result;
+};
 
 /** An error of another object arrives without its class: it becomes a fault again, so that its sentence reaches the page. */
 async function remote<T>(call: Promise<T>): Promise<T> {
@@ -225,15 +304,4 @@ function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): s
   const id = schema.safeParse(c.req.param("id"));
   if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
   return id.data;
-}
-
-async function bodyOf<T>(c: ConsoleContext, schema: z.ZodMiniType<T>): Promise<T> {
-  const body = schema.safeParse(
-    await c.req.json<unknown>().catch(() => {
-      throw new Fault("bad_input", "The body must be JSON.");
-    }),
-  );
-  if (body.success) return body.data;
-  const issue = body.error.issues[0];
-  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
 }

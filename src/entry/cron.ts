@@ -2,6 +2,7 @@
 import { type Env, routerName } from "../env.ts";
 import { migrated } from "../storage/migrations.ts";
 import { overdueObjects, type WakeEntry } from "../storage/wake-list.ts";
+import { sweepFailedDeliveries } from "./redelivery.ts";
 
 const stubOf = (env: Env, entry: WakeEntry): { poke(): Promise<void> } => {
   switch (entry.kind) {
@@ -16,8 +17,14 @@ const stubOf = (env: Env, entry: WakeEntry): { poke(): Promise<void> } => {
   }
 };
 
+/** What the cron does; one part that fails does not keep the others from it. */
+export async function onCron(env: Env, nowMs: number): Promise<void> {
+  const parts = await Promise.allSettled([sweep(env, nowMs), sweepFailedDeliveries(env, nowMs)]);
+  for (const part of parts) if (part.status === "rejected") console.error(JSON.stringify({ at: "cron", error: String(part.reason) }));
+}
+
 /** Pokes every overdue object; one that fails does not keep the others from it, and stays on the list. */
-export async function sweep(env: Env, nowMs: number): Promise<void> {
+async function sweep(env: Env, nowMs: number): Promise<void> {
   await migrated(env.DB);
   const overdue = await overdueObjects(env.DB, nowMs);
   const results = await Promise.allSettled(overdue.map((entry) => stubOf(env, entry).poke()));

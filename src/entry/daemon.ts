@@ -6,6 +6,8 @@ import { enrolRequest, type enrolResponse } from "../protocol/daemon-frames.ts";
 import { Fault } from "../protocol/fault.ts";
 import { endpointId } from "../protocol/ids.ts";
 import { redeemEnrolmentCode } from "../storage/enrolment.ts";
+import { fromD1 } from "../storage/from-d1.ts";
+import { requireStrongKey } from "../tools/machine-key.ts";
 import type { AppEnv } from "./app.ts";
 
 /** A name, a code and a key: nothing near this. */
@@ -35,10 +37,12 @@ daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
     const issue = parsed.error.issues[0];
     throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
   }
-  const machine = await redeemEnrolmentCode(c.env.DB, parsed.data, Date.now());
+  requireStrongKey(parsed.data.publicKey);
+  const machine = await fromD1(c.env.DB, (db) => redeemEnrolmentCode(db, parsed.data, Date.now()));
   if (!machine) throw new Fault("unauthorised", "This code is unknown, used or older than ten minutes. Make a new one in the console.");
   const { publicKey, platform } = parsed.data;
-  await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, by: "enrolment code" });
+  const { host } = new URL(c.req.url);
+  await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, host, by: "enrolment code" });
   return c.json(machine satisfies z.infer<typeof enrolResponse>);
 });
 
@@ -47,9 +51,12 @@ daemonDoor.get("/api/daemon/connect", async (c) => {
     return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket: run the daemon." }, 426, { upgrade: "websocket" });
   const id = endpointId.safeParse(c.req.query("endpoint"));
   const row = id.success
-    ? await c.env.DB.prepare("SELECT name, revoked_ms FROM endpoints WHERE id = ?")
-        .bind(id.data)
-        .first<{ name: string; revoked_ms: number | null }>()
+    ? await fromD1(c.env.DB, (db) =>
+        db
+          .prepare("SELECT name, revoked_ms FROM endpoints WHERE id = ?")
+          .bind(id.data)
+          .first<{ name: string; revoked_ms: number | null }>(),
+      )
     : null;
   if (!id.success || !row) throw new Fault("not_found", "No such machine is enrolled here. Enrol it with a code from the console.");
   if (row.revoked_ms !== null)

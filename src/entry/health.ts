@@ -28,6 +28,7 @@ healthDoor.get("/health", async (c) => {
     model: { ready: problem === null, note: problem ?? modelNote(config.model) },
     storage: { d1: d1.reachable ? "reachable" : d1.problem, r2: r2.reachable ? "reachable" : r2.problem },
     github: githubState(config, d1.reachable ? d1.facts : {}),
+    generic: genericNote(config),
   };
   c.header("cache-control", "no-store");
   return c.json(body, ok ? 200 : 503);
@@ -48,8 +49,9 @@ function missingSecrets(config: Config, env: Env): Missing[] {
     },
     {
       name: "GITHUB_TOKEN",
-      purpose: "answers in issues and pull requests, and asks GitHub who may write to a repository; without it everybody there is public",
-      present: config.github.token !== null,
+      purpose:
+        "answers in issues and pull requests, and asks GitHub who may write to a repository; without it (or a GitHub App) everybody there is public",
+      present: config.github.token !== null || config.github.app !== null,
     },
   ];
   const common = env.MODEL_PROVIDER?.trim() ?? "";
@@ -84,6 +86,13 @@ function githubState(config: Config, facts: Partial<Record<string, Fact>>): Reco
           ? "No signed delivery has arrived yet. Point a webhook of your repository at /hooks/github, content type application/json."
           : "Signed deliveries arrive.",
   };
+}
+
+function genericNote({ generic }: Config): string {
+  if (generic.webhookSecret === null) return "Closed: set GENERIC_WEBHOOK_SECRET to open /hooks/generic/PLACE for signed messages.";
+  return generic.replyUrl === null
+    ? "Open for signed messages; nothing can be answered there until GENERIC_REPLY_URL is set."
+    : "Open for signed messages; answers go to GENERIC_REPLY_URL.";
 }
 
 type D1State = { reachable: true; facts: Partial<Record<string, Fact>> } | { reachable: false; problem: string };

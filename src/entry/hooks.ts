@@ -1,10 +1,12 @@
-// The door for webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
+// The door for GitHub's webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
 import { type Context, Hono } from "hono";
 import type { Draft } from "../channels/github/draft.ts";
 import { parseGitHub } from "../channels/github/parse.ts";
 import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
+import { toRecent } from "../core/gate-trial.ts";
+import type { Sender } from "../core/rate-limit.ts";
 import { readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
@@ -12,10 +14,15 @@ import { limits } from "../protocol/limits.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { putArtifact } from "../storage/artifacts.ts";
 import { factNames, saveFact } from "../storage/facts.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
+import { admit, shareLimits } from "../storage/rate-limits.ts";
+import { noteRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
+import { headerOf, parseJson, readBody } from "./hook-body.ts";
+import { noteHook } from "./redelivery.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
@@ -27,9 +34,9 @@ const maxTitleChars = 300;
 
 export const hooksDoor = new Hono<AppEnv>();
 
-hooksDoor.use("/hooks/*", async (c, next) => {
+hooksDoor.use("/hooks/github/*", async (c, next) => {
   if (readConfig(c.env).github.webhookSecret === null)
-    throw new Fault("unavailable", "GITHUB_WEBHOOK_SECRET is missing: no webhook is accepted without it (see /health).");
+    throw new Fault("unavailable", "GITHUB_WEBHOOK_SECRET is missing: no webhook of GitHub is accepted without it (see /health).");
   await next();
 });
 
@@ -39,19 +46,28 @@ hooksDoor.post("/hooks/github", async (c) => {
   if (!(await isSigned(config.github.webhookSecret ?? "", bytes, c.req.header("x-hub-signature-256"))))
     throw new Fault("unauthorised", "The signature does not match: the webhook's secret at GitHub must be GITHUB_WEBHOOK_SECRET.");
   const payload = parseJson(bytes, c.req.header("content-type"));
-  const event = headerOf(c, "x-github-event", 80);
-  const deliveryId = headerOf(c, "x-github-delivery", 200);
+  const event = headerOf(c, "x-github-event", 80, "GitHub");
+  const label = headerOf(c, "x-github-delivery", 200, "GitHub");
   const nowMs = Date.now();
 
   if (event === "ping") {
-    await migrated(c.env.DB);
-    await saveFact(c.env.DB, factNames.githubPing, deliveryId, nowMs);
+    await fromD1(c.env.DB, async (db) => {
+      await saveFact(db, factNames.githubPing, label, nowMs);
+      await noteHook(db, c.req.raw.headers, payload, nowMs);
+    });
     return c.json({ ping: "received" }, 202);
   }
-  c.executionCtx.waitUntil(noteDelivery(c.env.DB, event, nowMs));
+  c.executionCtx.waitUntil(noteDelivery(c, event, payload, nowMs));
 
-  const parsed = parseGitHub(event, payload, { deliveryId, nowMs, login: config.github.login, secret: config.sessionSecret });
+  const deliveryId = await deliveryIdOf(event, bytes);
+  const parsed = parseGitHub(event, payload, { deliveryId, label, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
+
+  // Only here: what no thread is concerned by costs nothing, and forged input has no place that it could fill.
+  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
+  const [first] = parsed.drafts;
+  if (first)
+    await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs, config.doorLimitFactor);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
   const lookup: Lookup = {
@@ -61,22 +77,27 @@ hooksDoor.post("/hooks/github", async (c) => {
     asking: new Map(),
   };
   const results = await Promise.allSettled(
-    parsed.drafts.map(async (draft) => withTimeout(accept(c.env, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
+    parsed.drafts.map(async (draft) => withTimeout(accept(c, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );
   const failed = results.filter((result) => result.status === "rejected");
-  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", deliveryId, event, error: String(reason) }));
+  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", delivery: label, event, error: String(reason) }));
   if (failed.length > 0)
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
   return c.json({ triggers: results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])) }, 202);
 });
 
+/** Known before anybody is looked up: from the event itself. */
+const senderOfDraft = ({ source }: Draft): Sender =>
+  source.kind === "ci" || (source.kind === "people" && source.actors.every((actor) => actor.kind === "bot")) ? "programs" : "people";
+
 async function accept(
-  env: AppEnv["Bindings"],
+  { env, executionCtx }: Context<AppEnv>,
   draft: Draft,
   given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array },
 ): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);
+  executionCtx.waitUntil(noteRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
   const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
 }
@@ -110,38 +131,28 @@ async function personOf(db: D1Database, login: string): Promise<LinkedPerson | n
 
 let notedMs = 0;
 
-/** For `/health`: that signed deliveries arrive at all. Best effort, the delivery itself does not depend on it. */
-async function noteDelivery(db: D1Database, event: string, nowMs: number): Promise<void> {
-  if (Math.abs(nowMs - notedMs) < deliveryFactEveryMs) return;
-  notedMs = nowMs;
+/** For `/health`: that signed deliveries arrive at all; and for the sweep, from which webhook. Best effort, the delivery itself does not depend on it. */
+async function noteDelivery(c: Context<AppEnv>, event: string, payload: unknown, nowMs: number): Promise<void> {
+  const db = c.env.DB;
+  const fresh = Math.abs(nowMs - notedMs) >= deliveryFactEveryMs;
+  if (fresh) notedMs = nowMs;
   try {
     await migrated(db);
-    await saveFact(db, factNames.githubDelivery, event, nowMs);
+    await noteHook(db, c.req.raw.headers, payload, nowMs);
+    if (fresh) await saveFact(db, factNames.githubDelivery, event, nowMs);
   } catch (error) {
-    notedMs = 0;
+    if (fresh) notedMs = 0;
     console.error(JSON.stringify({ at: "hooks.fact", error: String(error) }));
   }
 }
 
-/** The bytes as they came: the signature is over them, not over what we understand of them. */
-async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = (): Fault => new Fault("too_large", `The body is larger than ${maxBytes} bytes, more than GitHub ever sends.`);
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
-  if (!request.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
-    size += chunk.byteLength;
-    if (size > maxBytes) throw tooLarge();
-    chunks.push(chunk);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
+/**
+ * [T9] A delivery is what was signed: the header that names it is not, so whoever holds a signed body could send it again under new
+ * names. GitHub's own redelivery has the same body too, and is the same delivery.
+ */
+async function deliveryIdOf(event: string, bytes: Uint8Array): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return `${event}:${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** HMAC-SHA256; WebCrypto compares in constant time. */
@@ -155,20 +166,4 @@ async function isSigned(secret: string, bytes: Uint8Array, header: string | unde
     Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)),
     bytes,
   );
-}
-
-function parseJson(bytes: Uint8Array, contentType: string | undefined): unknown {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch (error) {
-    const hint = contentType?.includes("x-www-form-urlencoded") ? " Set the webhook's content type at GitHub to application/json." : "";
-    throw new Fault("bad_input", `The body is not JSON.${hint}`, { cause: error });
-  }
-}
-
-function headerOf(c: Context<AppEnv>, name: string, maxChars: number): string {
-  const value = c.req.header(name)?.trim() ?? "";
-  if (value === "" || value.length > maxChars)
-    throw new Fault("bad_input", `The header ${name} is ${value === "" ? "missing" : "too long"}: this is not a delivery of GitHub.`);
-  return value;
 }

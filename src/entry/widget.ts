@@ -3,13 +3,14 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
+import { type Bucket, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { widgetClose, widgetProtocol } from "../protocol/widget-frames.ts";
-import { migrated } from "../storage/migrations.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import { type Person, personById, redeemInvite } from "../storage/people.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
 import type { AppEnv } from "./app.ts";
@@ -60,7 +61,8 @@ widgetDoor.post("/api/widget/session", smallBody, async (c) => {
   const { invite, origin } = body.data;
   requireHost(c, config, origin);
   const nowMs = Date.now();
-  const person = invite ? await fromD1(c, (db) => redeemInvite(db, invite, nowMs)) : null;
+  if (!invite) admitGuest(c, nowMs);
+  const person = invite ? await fromD1(c.env.DB, (db) => redeemInvite(db, invite, nowMs)) : null;
   const you: Principal = person ? principalOf(person) : { role: "guest", id: guestId(), name: "Guest" };
   const claims: SessionClaims = { sub: you.id, role: you.role, name: you.name, origin };
   const session = await signToken(secret, sessionAudience, claims, nowMs + limits.sessionMs, nowMs);
@@ -116,6 +118,25 @@ widgetDoor.get("/api/widget/socket", async (c) => {
 
 type Door = Context<AppEnv>;
 
+/** Guests behind one address: an office, a class. */
+const guestSessions: RateLimit = { burst: 60, perSecond: 0.2 };
+const maxAddresses = 5_000;
+const addresses = new Map<string, Bucket>();
+
+/** [T10] Each session of a guest is a conversation of its own, so new ones are bounded too. Only Cloudflare knows addresses: elsewhere there is no header. */
+function admitGuest(c: Door, nowMs: number): void {
+  const address = c.req.header("cf-connecting-ip");
+  if (address === undefined) return;
+  const taken = take(addresses.get(address) ?? null, guestSessions, nowMs);
+  addresses.delete(address);
+  addresses.set(address, taken.bucket);
+  if (addresses.size > maxAddresses) addresses.delete(addresses.keys().next().value ?? "");
+  if (taken.ok) return;
+  throw new Fault("rate_limited", "Too many guests came from this address at once. Try again in a minute.", {
+    retryAfterMs: taken.retryAfterMs,
+  });
+}
+
 /** The frame lives on our own origin; a call that says another one, or none, does not come from it. */
 function requireOwnOrigin(c: Door): void {
   const own = new URL(c.req.url).origin;
@@ -132,23 +153,12 @@ function requireHost(c: Door, config: Config, origin: string): void {
 /** Who the token's bearer is today, null when access was withdrawn. Read again each time; when it cannot be read nobody passes. */
 async function currentPrincipal(c: Door, claims: SessionClaims): Promise<Principal | null> {
   if (claims.role === "guest") return { role: "guest", id: claims.sub, name: claims.name };
-  const person = await fromD1(c, (db) => personById(db, claims.sub));
+  const person = await fromD1(c.env.DB, (db) => personById(db, claims.sub));
   if (!person) throw new Fault("unauthorised", "This session's person is gone. Ask the team for a new invite.");
   return person.revokedMs === null ? principalOf(person) : null;
 }
 
 const principalOf = ({ id, name, role }: Person): Principal => ({ role, id, name });
-
-async function fromD1<T>(c: Door, work: (db: D1Database) => Promise<T>): Promise<T> {
-  try {
-    await migrated(c.env.DB);
-    return await work(c.env.DB);
-  } catch (error) {
-    if (asFault(error)) throw error;
-    console.error(JSON.stringify({ at: "widget.d1", error: String(error) }));
-    throw new Fault("unavailable", "The list of people cannot be read right now. Try again in a minute.", { cause: error });
-  }
-}
 
 /** A new guest: nobody knows who, always the same while the session lives. */
 function guestId(): string {

@@ -33,6 +33,7 @@ export function oneStepModel(model: StreamingModel, config: ModelConfig, dialect
       // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
       const limit = new AbortController();
       const timer = setTimeout(() => limit.abort(), timeoutMs);
+      void options.unwanted?.then(() => limit.abort());
       try {
         return checked(await readReply(model, callOptions(request, dialect, limit.signal), dialect.inspect?.(), options.onPiece));
       } catch (error) {

@@ -1,6 +1,6 @@
 // What the local start needs to know: arguments, `.dev.vars`, and secrets of its own that are made once and kept with the state.
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs, parseEnv } from "node:util";
 import { root } from "./worker.ts";
@@ -38,7 +38,8 @@ export function readSettings(argv: string[]): Settings {
     throw new StartError(`--port takes a number from 1 to 65535, not "${values.port}".`);
   const statePath = path.resolve(values.state ?? path.join(root, ".wrangler/state"));
   const workspace = values.workspace === undefined ? null : path.resolve(values.workspace);
-  if (workspace !== null && !existsSync(workspace)) throw new StartError(`There is no folder ${workspace}.`);
+  if (workspace !== null && !statSync(workspace, { throwIfNoEntry: false })?.isDirectory())
+    throw new StartError(`There is no folder ${workspace}.`);
   return {
     port,
     once: values.once ?? false,

@@ -7,6 +7,7 @@ import { ConsoleClient } from "./console-client.ts";
 import { daemonFindings, startDaemon } from "./daemon-process.ts";
 import { firstRequest, type Hop, playFirstTask } from "./first-task.ts";
 import { lockState } from "./instance-lock.ts";
+import { childrenNamed, processRef } from "./processes.ts";
 import { readSettings, type Settings, StartError, usage } from "./settings.ts";
 import { WidgetClient } from "./widget-client.ts";
 import { bundleWorker, startWorker } from "./worker.ts";
@@ -32,13 +33,8 @@ function stopAll(): Promise<void> {
   return stopping;
 }
 
-function checkNode(): void {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  if (major > 22 || (major === 22 && minor >= 18)) return;
-  throw new StartError(
-    `This needs Node 22.18 or newer and runs on ${process.versions.node}. Run "npm ci", which brings one along, and then "npm start".`,
-  );
-}
+/** workerd's own remarks about alarms after a restart; nothing that a person could act on. */
+const isNoise = (line: string): boolean => line.includes("NOSENTRY") || line.includes("SQLite alarm overdue");
 
 /** The daemon's own folder: beside the state, unless that lies in the workspace, where commands could read the machine's key. */
 function daemonHome(settings: Settings): string {
@@ -87,13 +83,14 @@ async function checkHealth(origin: string): Promise<void> {
 const hopLine = (hop: Hop): string => `  ${hop.hop.padEnd(8)} ${String(hop.ms).padStart(6)} ms  ${hop.detail}  ${hop.id}`;
 
 async function main(): Promise<void> {
-  checkNode();
   const settings = readSettings(process.argv.slice(2));
   if (settings.help) return console.log(usage);
   // With --json standard output holds the hops and nothing else.
   const say = (line: string) => (settings.json ? console.error(line) : console.log(line));
 
-  cleanups.push(lockState(settings.statePath));
+  const lock = lockState(settings.statePath);
+  process.on("exit", () => lock.release());
+  if (lock.ended.length > 0) say(`The last run was killed; what it left behind is ended now (processes ${lock.ended.join(", ")}).`);
   say("Building   browser parts and Worker …");
   await Promise.all([buildAssets(), bundleWorker()]);
   const origin = `http://127.0.0.1:${settings.port}`;
@@ -101,7 +98,9 @@ async function main(): Promise<void> {
     port: settings.port,
     statePath: settings.statePath,
     bindings: settings.bindings,
-    onLog: (line) => console.error(`worker: ${line}`),
+    onLog: (line) => {
+      if (!isNoise(line)) console.error(`worker: ${line}`);
+    },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ERR_ADDRESS_IN_USE" || error.code === "EADDRINUSE") {
       throw new StartError(`Port ${settings.port} is in use. Stop what uses it, or start with --port N.`);
@@ -109,6 +108,8 @@ async function main(): Promise<void> {
     throw error;
   });
   cleanups.push(() => worker.dispose());
+  lock.adopt(childrenNamed("workerd"));
+  ownSignals();
   await checkHealth(origin);
 
   const cron = setInterval(() => {
@@ -135,24 +136,34 @@ async function main(): Promise<void> {
       if (!playing || !line.startsWith("ran ")) say(`daemon     ${line}`);
     },
   });
+  const daemonRef = daemon.pid === undefined ? null : processRef(daemon.pid);
+  if (daemonRef !== null) lock.adopt([daemonRef]);
   cleanups.push(() => {
     daemon.kill("SIGTERM");
     return new Promise((resolve) => (daemon.exitCode === null ? daemon.once("exit", resolve) : resolve(undefined)));
   });
 
-  say(`Widget     ${await console_.ownerLink()}`);
-  say("           (your personal link; it works once, this browser then remembers you)");
-  say(`Console    ${origin}/console`);
-  say(`           operator token: ${operatorToken}`);
+  if (!settings.once) {
+    say(`Widget     ${await console_.ownerLink()}`);
+    say("           (your personal link; it works once, this browser then remembers you)");
+    say(`Console    ${origin}/console`);
+    say(`           operator token: ${operatorToken}`);
+  }
   say(`Playing    "${firstRequest}"`);
   const widget = await WidgetClient.connect(await console_.ownerLink());
   cleanups.push(() => widget.close());
-  const { answer } = await playFirstTask(widget, console_, firstTaskTimeoutMs, (hop) =>
-    settings.json ? console.log(JSON.stringify(hop)) : say(hopLine(hop)),
-  );
+  try {
+    const { answer } = await playFirstTask(widget, console_, firstTaskTimeoutMs, (hop) =>
+      settings.json ? console.log(JSON.stringify(hop)) : say(hopLine(hop)),
+    );
+    say(`\n${answer}\n`);
+  } catch (error) {
+    // What was asked is kept and may still be answered: only a single run gives up.
+    if (settings.once || !(error instanceof StartError)) throw error;
+    console.error(error.message);
+  }
   widget.close();
   playing = false;
-  say(`\n${answer}\n`);
   if (settings.once) {
     await stopAll();
     process.exit(0);
@@ -163,11 +174,24 @@ async function main(): Promise<void> {
   );
 }
 
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    void stopAll().then(() => process.exit(signal === "SIGINT" ? 0 : 143));
-  });
+/** Ctrl-C stops everything that was started. The runtime's own handlers would end this process before that is done. */
+function ownSignals(): void {
+  for (const [signal, code] of [
+    ["SIGINT", 0],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.removeAllListeners(signal);
+    process.on(signal, () => {
+      void stopAll().then(() => {
+        console.error("Stopped.");
+        process.exit(code);
+      });
+    });
+  }
 }
+
+ownSignals();
 
 main().catch(async (error: unknown) => {
   console.error(error instanceof StartError ? error.message : error);

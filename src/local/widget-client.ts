@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import WebSocket from "ws";
 import { type WidgetServerFrame, widgetProtocol } from "../protocol/widget-frames.ts";
+import { StartError } from "./settings.ts";
 
 export class WidgetClient {
   readonly rootThreadId: string;
@@ -72,11 +73,11 @@ export class WidgetClient {
       });
       const closed = (code: number, reason: Buffer) => {
         done();
-        reject(new Error(`The conversation closed (${code} ${reason}) before ${what}.`));
+        reject(new StartError(`The conversation closed (${code} ${reason}) before ${what}.`));
       };
       const timer = setTimeout(() => {
         done();
-        reject(new Error(`There was no ${what} within ${Math.round(timeoutMs / 1000)} s.`));
+        reject(new StartError(`There was no ${what} within ${Math.round(timeoutMs / 1000)} s.`));
       }, timeoutMs);
       this.#socket.on("close", closed);
     });

@@ -1,4 +1,5 @@
 // The folder that this machine's daemon works in: a fresh copy of a sample, or the person's own.
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -20,7 +21,19 @@ export function copySample(sample: string, target: string): { failingTest: strin
     const text = readFileSync(file, "utf8");
     if (text.includes(failingTestMark)) writeFileSync(file, text.replaceAll(failingTestMark, failingTest));
   }
+  makeRepository(target);
   return { failingTest };
+}
+
+/** A history of two commits, so that one can ask what changed. Without git on this machine the sample has none. */
+function makeRepository(folder: string): void {
+  const identity = ["-c", "user.name=Sample", "-c", "user.email=sample@localhost", "-c", "commit.gpgsign=false", "-c", "core.hooksPath="];
+  const git = (...args: string[]) => spawnSync("git", [...identity, ...args], { cwd: folder, stdio: "ignore" }).status === 0;
+  if (!git("init", "--quiet", "--initial-branch=main")) return;
+  git("add", "README.md");
+  git("commit", "--quiet", "--message", "docs: what this sample is");
+  git("add", ".");
+  git("commit", "--quiet", "--message", "feat: the code and its tests");
 }
 
 /** Copies a folder of the person's own, for the case that commands cannot be kept inside it. */

@@ -1,10 +1,13 @@
 // What the console's API answers.
 import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
-import type { Authority } from "./principal.ts";
-import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { GateRules } from "./gate.ts";
+import type { SavedPolicy } from "./policy.ts";
+import type { Authority, Principal } from "./principal.ts";
+import type { Profile } from "./profile.ts";
+import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
-import type { Trigger, Verdict } from "./trigger.ts";
+import type { Outcome, Trigger, Verdict } from "./trigger.ts";
 
 export const timelineLanes = ["thread", "router", "worker", "machine"] as const;
 export type TimelineLane = (typeof timelineLanes)[number];
@@ -14,11 +17,7 @@ export type TimelineEntry = { atMs: number; lane: TimelineLane; object: string; 
 
 export type TasksAnswer = { tasks: BoardTask[] };
 
-export type TaskAnswer = {
-  card: TaskCard;
-  start: TaskStart;
-  tainted: boolean;
-  reports: Report[];
+export type TaskAnswer = TaskDescription & {
   timeline: TimelineEntry[];
   /** True when an object had more events than one answer holds. */
   cut: boolean;
@@ -27,11 +26,19 @@ export type TaskAnswer = {
 export type ThreadAnswer = { info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] };
 
 export type DecisionsAnswer = { decisions: BoardDecision[] };
-export type DecisionAnswer = { decision: Extract<RouterEvent, { kind: "router.decision" }> & { atMs: number }; events: Logged[] };
+export type DecisionAnswer = {
+  decision: Extract<RouterEvent, { kind: "router.decision" }> & { atMs: number };
+  events: Logged[];
+  /** A person's word on it. */
+  mark?: { wrong: boolean; note: string; by: string; atMs: number };
+};
 
 export type EndpointRow = { endpointId: string; name: string; platform: string; createdMs: number; revokedMs: number | null };
 export type EndpointsAnswer = { endpoints: EndpointRow[] };
 export type EnrolmentAnswer = { code: string; expiresMs: number; commands: string[] };
+
+export type ProfilesAnswer = { profiles: Profile[] };
+export type ProfileAnswer = { profile: Profile };
 
 export type PersonRow = { personId: string; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };
 export type PeopleAnswer = { people: PersonRow[] };
@@ -51,3 +58,50 @@ export type WhyAnswer = {
   escalated: { atMs: number; question: string } | null;
   replies: { outbound: OutboundIntent; state: OutboundState; atMs: number }[];
 };
+
+/** A saved version of the gate's rules; version 0 is what ships. */
+export type RulesVersion = { version: number; rules: number; savedBy: string | null; savedMs: number | null };
+export type RulesAnswer = { inForce: GateRules; versions: RulesVersion[] };
+
+/** What is kept for a while of a trigger, also of one that was ignored, so that rules can be tried on it. */
+export type RecentTrigger = {
+  id: string;
+  threadId: string;
+  source: string;
+  place: string;
+  kind: string;
+  principal: Principal;
+  addressed: boolean;
+  /** The beginning. */
+  text: string;
+  facts?: Record<string, string> | undefined;
+  atMs: number;
+  /** The rule that judged it when it came. */
+  rule: string;
+};
+
+/** What rules would have done: `before` by the rules in force, `after` by those that are tried. */
+export type RulesTrial = {
+  tried: number;
+  before: Record<Outcome, number>;
+  after: Record<Outcome, number>;
+  changed: { trigger: RecentTrigger; before: Verdict; after: Verdict }[];
+  /** How many each tried rule matched; a rule that is not here matched none. */
+  matched: Record<string, number>;
+};
+
+/** A place from which more came than the door lets in. */
+export type LimitedPlace = { source: string; place: string; sender: string; refused: number; lastMs: number };
+export type LimitsAnswer = { limited: LimitedPlace[] };
+
+/** One step of setting something up; `paste`: values and commands for it. */
+export type SetUpStep = { title: string; done: boolean; text: string; paste: { label: string; text: string }[] };
+export type GitHubSetUpAnswer = {
+  steps: SetUpStep[];
+  /** Webhooks that were heard, and the sweep of what they could not deliver. */
+  hooks: { of: string; place: string; sweptMs: number | null; redelivered: number; givenUp: number; problem: string | null }[];
+};
+
+/** How often decisions by a policy (null: by none) were looked at by a person, and called wrong. */
+export type PolicyMarks = { policyId: string | null; wrong: number; marked: number };
+export type PoliciesAnswer = { policies: SavedPolicy[]; marks: PolicyMarks[] };

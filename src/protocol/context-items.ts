@@ -1,5 +1,6 @@
 // What models read: user messages of both minds are lines, one JSON object each, so that no text can pose as structure.
 // The first line of a message is its head; the others are these items.
+import type { Policy } from "./policy.ts";
 import type { Authority, Lane, Role } from "./principal.ts";
 
 /** Text with quoted and fenced blocks lifted out: they are data, not words of the speaker. Placeholders `[data 1]` stand where they were. */
@@ -33,6 +34,8 @@ export type RouterItem =
   | { item: "observed"; lines: string[] }
   | { item: "tasks"; open: TaskLine[]; recent: TaskLine[] }
   | { item: "machines"; list: { id: string; name: string; online: boolean; workspaces: string[] }[] }
+  /** The team's policies that are on, from here on; they replace those of an earlier message. */
+  | { item: "policies"; list: Policy[] }
   /** Made by code at the start of a transcript segment: what the earlier ones decided, one line each. */
   | { item: "summary"; lines: string[] }
   /** Why a call of the last turn was refused, or what is still unsettled. */
@@ -61,6 +64,8 @@ export type WorkerItem =
       from: Speaker;
       alsoWith?: string[];
       facts?: Record<string, string>;
+      /** The person said something else before, in this trigger; this counts instead. */
+      replaces?: string;
     } & MarkedText)
   | {
       item: "result";
@@ -74,6 +79,16 @@ export type WorkerItem =
       /** Present when the output was spilled: `output` is then head, a cut mark and tail. */
       artifact?: string;
     }
+  /** Made by code when the older part of a transcript was put aside: what of it counts. `segment` reads all of it by recall. */
+  | {
+      item: "kept";
+      segment: string;
+      facts: string[];
+      questions: string[];
+      approaches: { step: number; what: string; outcome: string }[];
+      said: { thread: string; seq: number; from: string; text: string }[];
+    }
+  | { item: "child"; task: string; title: string; kind: string; confidence?: number; text: string }
   | { item: "notice"; text: string };
 
 export type ContextItem = RouterItem | WorkerItem;

@@ -2,6 +2,7 @@
 // A ledger is a chain of these rows: inbound, outbound, side effects, cost.
 import type { CommandResult, CommandState } from "./command.ts";
 import type { ModelUsage } from "./model.ts";
+import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
 import type { Report, TaskStatus } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
@@ -10,7 +11,8 @@ import type { Trigger, Verdict } from "./trigger.ts";
 export type ThreadEvent =
   /** Inbound ledger, opened: durable, will be decided. */
   | { kind: "thread.accepted"; trigger: Trigger; verdict: Verdict; mode: "decide" | "observe"; subscribers: string[] }
-  | { kind: "thread.duplicate"; triggerId: string }
+  /** `of`: the delivery that was taken; `by`: what showed that this one, `deliveryId`, is the same. */
+  | { kind: "thread.duplicate"; triggerId: string; deliveryId?: string; of?: string; by?: "event id" | "message key" }
   | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }
   | { kind: "thread.unsubscribed"; taskId: string; atSeq: number; reason: string }
   | { kind: "thread.topic"; topicThreadId: string; taskId: string; title: string; triggerId: string }
@@ -51,6 +53,8 @@ export type RouterEvent =
       by: "model" | "code";
       taskId?: string;
       threadId?: string;
+      /** The policy that the model says it followed. */
+      policy?: FollowedPolicy;
       effects: string[];
     }
   | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }
@@ -71,7 +75,14 @@ export type TaskEvent =
       machine: string | null;
       threadId: string;
     }
-  | { kind: "task.inbox"; itemId: string; item: "row" | "result" | "notice"; threadId?: string; threadSeq?: number; tainting: boolean }
+  | {
+      kind: "task.inbox";
+      itemId: string;
+      item: "row" | "result" | "notice" | "child";
+      threadId?: string;
+      threadSeq?: number;
+      tainting: boolean;
+    }
   | {
       kind: "task.model";
       step: number;
@@ -95,6 +106,18 @@ export type TaskEvent =
   | { kind: "task.report"; report: Report }
   | { kind: "task.status"; from: TaskStatus | "new"; to: TaskStatus; why: string }
   | { kind: "task.cancel"; by: Principal; epoch: number; reason: string }
+  /** It came and was not taken: with `task.inbox`, every row that was handed over has one of both. */
+  | { kind: "task.rejected"; itemId: string; threadId?: string; threadSeq?: number; reason: string }
+  /** The backlog: a message is kept, changed, taken back, or handed over (`now`: a person's word; `next`: the work before it has reported). */
+  | { kind: "task.backlog"; itemId: string; change: "hold" | "edit" | "withdraw" | "now" | "next"; by?: Principal; text?: string }
+  /** A person stopped what was under way. `step` is the model call that became void, if one was out. */
+  | { kind: "task.interrupted"; by: Principal; step: number | null; commands: string[] }
+  | { kind: "task.spawned"; child: string; title: string; profile: string; share: number; allowance: number }
+  /** A child's end, with what came back of its share. */
+  | { kind: "task.child"; child: string; report: string; kindOfReport: string; returned: number; allowance: number }
+  /** Rows of the transcript up to `toRow` were put aside under `segment`; `head` stands for them in each request. */
+  | { kind: "task.compacted"; segment: string; fromRow: number; toRow: number; charsBefore: number; charsAfter: number }
+  | { kind: "task.hand_off"; from: string; to: string; reason: string; summary: string; step: number; count: number }
   | { kind: "task.released"; threadId: string; threadSeqs: number[] };
 
 export type EndpointEvent =

@@ -59,6 +59,25 @@ export const limits = {
   maxRunningPerMachine: 16,
   /** Commands of one task that may run or wait at once. */
   maxOpenCommandsPerTask: 8,
+  /** Messages that may wait in a task's backlog: more is a plan, and belongs into one message. */
+  maxBacklog: 20,
+  /** Unread rows of one task; a flood past it is refused with a notice. */
+  maxPendingRows: 500,
+  /** Characters of a worker's transcript at which its older part is put aside; about 80,000 tokens. */
+  compactTranscriptChars: 320_000,
+  /** Notes of one task over its life. */
+  maxNotes: 200,
+  /** Commands of one task over its life: a runaway loop ends here, not at the machine. */
+  maxCommandsPerTask: 200,
+  /** Children of one task over its life, and how deep a family may be. */
+  maxChildrenPerTask: 8,
+  maxFamilyDepth: 2,
+  /** Hand-offs of one task; then a human decides. */
+  maxHandOffs: 4,
+  /** A child that has not reported this long after its deadline counts as lost. */
+  childLostMs: 15 * minuteMs,
+  /** A child without a deadline of its own. */
+  childDeadlineMs: 7 * dayMs,
   /** Dedupe keys live at least this long (R3 asks for seven days). */
   dedupeMs: 8 * dayMs,
 

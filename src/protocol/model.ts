@@ -35,6 +35,9 @@ export type ModelPiece =
 /** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. */
 export interface Model {
   readonly name: string;
-  /** One request; the reply is whole or there is none. `onPiece` sees it being written. */
-  call(request: ModelRequest, options: { timeoutMs: number; onPiece?: (piece: ModelPiece) => void }): Promise<ModelReply>;
+  /** One request; the reply is whole or there is none. `onPiece` sees it being written; when `unwanted` settles, nobody waits for it any more. */
+  call(
+    request: ModelRequest,
+    options: { timeoutMs: number; onPiece?: (piece: ModelPiece) => void; unwanted?: Promise<void> },
+  ): Promise<ModelReply>;
 }

@@ -5,9 +5,9 @@ import type { Command, CommandState, SettledCommand } from "./command.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Authority, Principal } from "./principal.ts";
-import type { Report, TaskCard, TaskStart } from "./task.ts";
+import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
-import type { Trigger, Verdict } from "./trigger.ts";
+import type { Amendment, Trigger, Verdict } from "./trigger.ts";
 import type { DraftFrame, WidgetServerFrame } from "./widget-frames.ts";
 
 /** What every object offers. */
@@ -103,6 +103,12 @@ export interface WorkerSessionRpc extends MindRpc {
   /** Idempotent. After a cancel that came first it is a no-op. */
   start(input: TaskStart): Promise<{ started: boolean }>;
   deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;
+  /** A part of the transcript that was put aside, as text; null when there is no such part. */
+  segment(input: { id: string }): Promise<{ text: string; tainting: boolean; audience: string } | null>;
+  /** A child of this task reports. */
+  childReport(input: Report): Promise<void>;
+  /** Changes a message that no step took yet: the console's way; people in a thread do it by a row. */
+  amend(input: { by: Principal; itemId: string; change: Amendment; text?: string }): Promise<{ ok: boolean }>;
   /** A command of this task ended. */
   settle(input: SettledCommand): Promise<void>;
   /** A command waits for its machine, or runs again after waiting: said on the card. */
@@ -115,11 +121,12 @@ export interface WorkerSessionRpc extends MindRpc {
   /** Continue a paused task with another allowance. */
   resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }>;
   accept(input: { by: Principal; accepted: boolean }): Promise<void>;
-  describe(): Promise<{ start: TaskStart; card: TaskCard; tainted: boolean; reports: Report[] } | null>;
+  describe(): Promise<TaskDescription | null>;
 }
 
 export interface EndpointRpc extends ObjectRpc {
-  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; by: string }): Promise<void>;
+  /** `host` is where the machine enrolled: from then on its hello counts for no other one. */
+  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void>;
   /** Enters the command ledger; the outcome, also a refusal, comes to the task as `settle`. Idempotent by command id. */
   submit(input: Command): Promise<{ state: CommandState }>;
   stop(input: { commandId: CommandId; why: string }): Promise<{ known: boolean }>;

@@ -31,17 +31,23 @@ export const taskStart = z.object({
   place: z.string(),
   maxModelCalls: z.number(),
   deadlineMs: z.optional(z.number()),
+  /** For a child: who spawned it. Its reports go there. */
+  parent: z.optional(z.object({ taskId, depth: z.number() })),
   atMs: z.number(),
 });
 export type TaskStart = z.infer<typeof taskStart>;
 
 export const reportKinds = ["progress", "question", "blocked", "done", "failed"] as const;
 
+export const noteKinds = ["fact", "question", "approach"] as const;
+/** What a worker keeps for good, in its own name. */
+export type Note = { step: number; kind: (typeof noteKinds)[number]; text: string; outcome?: string };
+
 /** What a worker session tells the router. `text` is ready to show. */
 export const report = z.object({
   id: reportId,
   taskId,
-  kind: z.enum([...reportKinds, "cancelled", "paused", "waiting"]),
+  kind: z.enum([...reportKinds, "cancelled", "paused", "waiting", "notice", "overdue"]),
   title: z.string(),
   text: z.string().check(z.maxLength(20_000)),
   /** 0 to 1; a `done` of at least 0.7 is relayed by code when the task is its thread's sole subscriber. */
@@ -50,6 +56,8 @@ export const report = z.object({
   authority,
   tainted: z.boolean(),
   status: taskStatus,
+  /** Model calls of its allowance that are not spent; a child's are its parent's again when it ends. */
+  callsLeft: z.optional(z.number()),
   atMs: z.number(),
 });
 export type Report = z.infer<typeof report>;
@@ -70,6 +78,29 @@ export const taskCard = z.object({
   updatedMs: z.number(),
   endedMs: z.optional(z.number()),
   accepted: z.optional(z.boolean()),
+  /** Queued messages, oldest first: the source's own id of each. */
+  backlog: z.optional(z.array(z.string())),
   revision: z.number(),
 });
 export type TaskCard = z.infer<typeof taskCard>;
+
+/** A message of the backlog, as operators see it. */
+export type QueuedMessage = { itemId: string; from: string; text: string; atMs: number };
+
+/** A child of a task and what of the allowance it was given. */
+export type ChildLine = { taskId: string; title: string; profile: string; share: number; open: boolean };
+
+/** All that a worker session tells about itself. */
+export type TaskDescription = {
+  start: TaskStart;
+  card: TaskCard;
+  tainted: boolean;
+  reports: Report[];
+  backlog: QueuedMessage[];
+  children: ChildLine[];
+  /** The profile that it works under now. */
+  profile: string;
+  /** Model calls that it may make in all, its children's shares not counted. */
+  allowance: number;
+  notes: Note[];
+};

@@ -7,12 +7,22 @@ const shortText = z.string().check(z.maxLength(500));
 
 export const neighbour = z.object({ id: shortText, author: shortText, text: shortText });
 
+/** How a person's message meets a worker that is busy. `steer`: seen at the next step; `queue`: kept until the current work reports; `interrupt`: what runs is stopped first. */
+export const inputModes = ["steer", "queue", "interrupt"] as const;
+export type InputMode = (typeof inputModes)[number];
+
+/** What a person does to a message of theirs that no step took yet. `now`: a queued one is handed over at once. */
+export const amendments = ["edit", "withdraw", "now"] as const;
+export type Amendment = (typeof amendments)[number];
+
 export const trigger = z.object({
   id: triggerId,
   /** Channel that brought it: `web`, `github`. */
   source: z.string().check(z.minLength(1), z.maxLength(40)),
-  /** The source's own id of this delivery; with source and thread it makes the trigger's id. */
+  /** What makes this event the same when it is delivered again; with source and thread it makes the trigger's id. */
   deliveryId: z.string().check(z.minLength(1), z.maxLength(200)),
+  /** The source's own name for this transport of it, for people who look it up there; it decides nothing. */
+  label: z.optional(shortText),
   threadId,
   /** Where it happened: `widget`, `acme/app`. */
   place: shortText,
@@ -36,6 +46,10 @@ export const trigger = z.object({
   rawArtifact: z.optional(artifactId),
   truncated: z.optional(z.boolean()),
   hops: z.number(),
+  /** `steer` when absent. */
+  mode: z.optional(z.enum(inputModes)),
+  /** This is no message of its own: it changes an earlier one of the same thread. */
+  amends: z.optional(z.object({ triggerId, change: z.enum(amendments) })),
 });
 export type Trigger = z.infer<typeof trigger>;
 

@@ -6,6 +6,7 @@ import { limits } from "./limits.ts";
 import type { Role } from "./principal.ts";
 import type { TaskCard } from "./task.ts";
 import type { OutboundState } from "./thread.ts";
+import { type Amendment, amendments, type InputMode, inputModes } from "./trigger.ts";
 
 export { widgetClose, widgetProtocol } from "./widget-wire.ts";
 
@@ -21,6 +22,17 @@ export const widgetClientFrame = z.discriminatedUnion("t", [
     threadId,
     text: z.string().check(z.minLength(1, "must not be empty"), z.maxLength(limits.maxMessageChars)),
     replyTo: z.optional(z.object({ id: z.string(), author: z.string(), text: z.string().check(z.maxLength(500)) })),
+    /** Into a topic: how it meets a busy worker; `steer` when absent. */
+    mode: z.optional(z.enum(inputModes)),
+  }),
+  /** Changes a message of one's own in a topic that its worker has not taken yet; `of` is that message's clientMsgId. */
+  z.object({
+    t: z.literal("amend"),
+    clientMsgId,
+    threadId,
+    of: clientMsgId,
+    change: z.enum(amendments),
+    text: z.optional(z.string().check(z.minLength(1, "must not be empty"), z.maxLength(limits.maxMessageChars))),
   }),
   /** A button on a card. Acknowledged like a message. */
   z.object({ t: z.literal("act"), clientMsgId, taskId, threadId, action: z.enum(["stop", "continue", "accept", "reject"]) }),
@@ -29,7 +41,16 @@ export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 
 /** A row as the page shows it: no more than a person needs, nothing of other audiences. */
 export type WidgetRow =
-  | { kind: "message"; from: { role: Role; name: string; you: boolean }; text: string; clientMsgId?: string; atMs: number }
+  | {
+      kind: "message";
+      from: { role: Role; name: string; you: boolean };
+      text: string;
+      clientMsgId?: string;
+      mode?: InputMode;
+      atMs: number;
+    }
+  /** An earlier message of the thread was changed; `of` is its clientMsgId. */
+  | { kind: "amend"; of: string; change: Amendment; text: string; atMs: number }
   /** `id` is the outbound id: a draft of this id becomes this row. `fullText`: all of it, where `text` was cut. */
   | {
       kind: "reply";

@@ -1,6 +1,6 @@
 // A worker session's tools. Those on a machine start and return at once; their result is a later inbox row.
 import * as z from "zod/mini";
-import { reportKinds } from "./task.ts";
+import { noteKinds, reportKinds } from "./task.ts";
 
 const workspace = z.optional(z.string().check(z.maxLength(100)));
 const path = z.string().check(z.minLength(1), z.maxLength(4096));
@@ -54,8 +54,47 @@ export const workerTools = {
   },
   recall: { description: "Read an object by its id.", input: z.object({ id: z.string(), page: z.optional(count) }) },
   wait: {
-    description: "Sleep until something arrives, or the time is over.",
-    input: z.object({ seconds: z.optional(count), reason: z.string().check(z.maxLength(300)) }),
+    description:
+      "Sleep until something arrives, or the time is over: `seconds` from now, or `until` an ISO time; up to 30 days. Without either, until something arrives.",
+    input: z.object({
+      seconds: z.optional(count),
+      until: z.optional(z.string().check(z.maxLength(40))),
+      reason: z.string().check(z.maxLength(300)),
+    }),
+  },
+  note: {
+    description:
+      "Keep what must outlast this context: a confirmed `fact`, an open `question`, or an `approach` that you tried, with its outcome. Notes are never changed, only added.",
+    input: z.object({
+      kind: z.enum(noteKinds),
+      text: z.string().check(z.minLength(1), z.maxLength(1000)),
+      outcome: z.optional(z.string().check(z.maxLength(500))),
+    }),
+  },
+  spawn: {
+    description:
+      "Start a child for a part of the work that stands alone. It works at once, beside you, with `share` model calls out of your own allowance; its reports come to you as `child` items.",
+    input: z.object({
+      title: z.string().check(z.minLength(1), z.maxLength(120)),
+      goal: z.string().check(z.minLength(1), z.maxLength(8000)),
+      share: z.int().check(z.minimum(1)),
+      profile: z.optional(z.string().check(z.maxLength(40))),
+      deadlineMinutes: z.optional(z.number().check(z.positive())),
+    }),
+  },
+  tell_child: {
+    description: "Say something to a child of yours: an answer, a correction.",
+    input: z.object({ task: z.string(), text: z.string().check(z.minLength(1), z.maxLength(20_000)) }),
+  },
+  stop_child: { description: "Stop a child and all that it started.", input: z.object({ task: z.string() }) },
+  hand_off: {
+    description:
+      "Hand this task to another profile, when what is left needs other tools or another view. `summary` says what is known, what was tried with which outcome, and what is open.",
+    input: z.object({
+      profile: z.string().check(z.minLength(1), z.maxLength(40)),
+      reason: z.string().check(z.minLength(1), z.maxLength(500)),
+      summary: z.string().check(z.minLength(1), z.maxLength(8000)),
+    }),
   },
 } as const;
 

@@ -4,6 +4,9 @@ import { type Deadline, isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
 /** Does the work of one deadline; a number re-arms it for that time, `undefined` ends it, a throw retries it with back-off. */
 export type DeadlineHandler = (deadline: Deadline) => Promise<number | undefined>;
 
+/** The platform takes no time beyond the calendar: an alarm that comes before its deadline finds nothing due and is set anew. */
+const farthestMs = 366 * 24 * 60 * 60_000;
+
 export class AlarmMux {
   readonly #storage: DurableObjectStorage;
   readonly #handlers: Record<string, DeadlineHandler>;
@@ -93,7 +96,7 @@ export class AlarmMux {
     const next = this.nextMs();
     // Not awaited: inside a transaction it must stay synchronous, and the output gate holds replies until it is durable.
     if (next === null) void this.#storage.deleteAlarm();
-    else void this.#storage.setAlarm(next);
+    else void this.#storage.setAlarm(Math.min(next, Date.now() + farthestMs));
   }
 }
 

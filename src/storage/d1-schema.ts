@@ -1,5 +1,5 @@
 // D1: configuration, and projections that may lag. Losing it loses nothing that was accepted.
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** Projection: the highest revision wins. */
 export const threads = sqliteTable("threads", {
@@ -70,6 +70,60 @@ export const gateRules = sqliteTable("gate_rules", {
   savedBy: text("saved_by").notNull(),
   savedMs: integer("saved_ms").notNull(),
 });
+
+/** A ring of what came lately, for trying rules: each row is one flush of an isolate, `triggers` a JSON list. Best effort. */
+export const recentTriggers = sqliteTable("recent_triggers", {
+  id: integer().primaryKey(),
+  atMs: integer("at_ms").notNull(),
+  triggers: text().notNull(),
+});
+
+/** Policies in plain language: each saved version whole; the highest of an id is in force while `enabled`. */
+export const policies = sqliteTable(
+  "policies",
+  {
+    id: text().notNull(),
+    version: integer().notNull(),
+    text: text().notNull(),
+    enabled: integer().notNull(),
+    savedBy: text("saved_by").notNull(),
+    savedMs: integer("saved_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.id, table.version] })],
+);
+
+/** A person's word on a decision: `wrong` is an action that nobody wanted. */
+export const decisionMarks = sqliteTable("decision_marks", {
+  decisionId: text("decision_id").primaryKey(),
+  policyId: text("policy_id"),
+  wrong: integer().notNull(),
+  note: text().notNull(),
+  markedBy: text("marked_by").notNull(),
+  atMs: integer("at_ms").notNull(),
+});
+
+/** Buckets of the door that ran low, shared between isolates now and then; and how much was refused. */
+export const rateLimits = sqliteTable("rate_limits", {
+  key: text().primaryKey(),
+  tokens: real().notNull(),
+  atMs: integer("at_ms").notNull(),
+  refused: integer().notNull(),
+  refusedMs: integer("refused_ms"),
+});
+
+/** Profiles of workers that the team changed or added: each saved version whole, the highest of a name in force. */
+export const profiles = sqliteTable(
+  "profiles",
+  {
+    name: text().notNull(),
+    version: integer().notNull(),
+    /** The profile as JSON. */
+    body: text().notNull(),
+    savedBy: text("saved_by").notNull(),
+    savedMs: integer("saved_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.name, table.version] })],
+);
 
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
 export const wakeList = sqliteTable("wake_list", {

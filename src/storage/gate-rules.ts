@@ -2,13 +2,17 @@
 // the gate must judge also while D1 is away.
 import * as z from "zod/mini";
 import { defaultRules } from "../core/gate.ts";
+import type { RulesVersion } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
-import { type GateRules, gateRule } from "../protocol/gate.ts";
+import { type GateRule, type GateRules, gateRule } from "../protocol/gate.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
 
 const cacheMs = 10_000;
 const readTimeoutMs = 2_000;
+
+/** Versions that are listed; each older one is still stored and can be read by its number. */
+const listedVersions = 50;
 
 /** A rule set is walked for each event and stored in one D1 row. */
 const maxRules = 500;
@@ -57,22 +61,48 @@ async function readHighest(db: D1Database): Promise<GateRules> {
  * meanwhile, nothing is written and the caller hears `conflict`.
  */
 export async function saveRules(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<GateRules> {
-  const parsed = ruleList.safeParse(edited.rules);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    const where = issue && issue.path.length > 0 ? `Rule ${issue.path.join(".")}` : "The list of rules";
-    throw new Fault("bad_input", `${where} ${issue?.message ?? "is not valid"}. Nothing was saved.`);
-  }
+  const checked = checkRules(edited.rules);
   await migrated(db);
   const saved = await db
     .prepare(
       "INSERT INTO gate_rules (version, rules, saved_by, saved_ms) SELECT ?1 + 1, ?2, ?3, ?4 WHERE (SELECT COALESCE(MAX(version), 0) FROM gate_rules) = ?1",
     )
-    .bind(edited.version, JSON.stringify(parsed.data), by, nowMs)
+    .bind(edited.version, JSON.stringify(checked), by, nowMs)
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "Somebody else saved rules meanwhile. Look at the newest version and make your change again.");
-  const rules: GateRules = { version: edited.version + 1, rules: parsed.data };
+  const rules: GateRules = { version: edited.version + 1, rules: checked };
   known.set(db, { rules, untilMs: nowMs + cacheMs });
   return rules;
+}
+
+/** The list as it may be stored; throws a sentence that names what is wrong with it. */
+export function checkRules(rules: unknown): GateRule[] {
+  const parsed = ruleList.safeParse(rules);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const [index, ...rest] = issue?.path ?? [];
+  const where = typeof index === "number" ? `Rule ${index + 1}${rest.length > 0 ? `, ${rest.join(".")}` : ""}` : "The list of rules";
+  throw new Fault("bad_input", `${where}: ${issue?.message ?? "is not valid"}. Nothing was saved.`);
+}
+
+/** The newest versions, the one in force first; what ships is the last of them. */
+export async function listRules(db: D1Database): Promise<RulesVersion[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT version, json_array_length(rules) AS rules, saved_by AS savedBy, saved_ms AS savedMs FROM gate_rules ORDER BY version DESC LIMIT ?",
+    )
+    .bind(listedVersions)
+    .all<RulesVersion>();
+  return [...results, { version: 0, rules: defaultRules.rules.length, savedBy: null, savedMs: null }];
+}
+
+/** The rules in force as D1 has them now, for whoever is about to change them: no cache, and a fault when they cannot be read. */
+export const currentRules = (db: D1Database): Promise<GateRules> => readHighest(db);
+
+/** A version by its number; null when there is none. */
+export async function rulesOfVersion(db: D1Database, version: number): Promise<GateRules | null> {
+  if (version === 0) return defaultRules;
+  const row = await db.prepare("SELECT rules FROM gate_rules WHERE version = ?").bind(version).first<{ rules: string }>();
+  return row && { version, rules: ruleList.parse(JSON.parse(row.rules)) };
 }

@@ -1,8 +1,14 @@
 // The Worker applies its own D1 migrations on first use, in the layout of `wrangler d1 migrations`, so that both agree.
 import init from "../../migrations/0000_init.sql";
+import gate from "../../migrations/0001_gate.sql";
+import profiles from "../../migrations/0002_profiles.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
-const migrations: readonly { name: string; sql: string }[] = [{ name: "0000_init.sql", sql: init }];
+const migrations: readonly { name: string; sql: string }[] = [
+  { name: "0000_init.sql", sql: init },
+  { name: "0001_gate.sql", sql: gate },
+  { name: "0002_profiles.sql", sql: profiles },
+];
 
 const ready = new WeakMap<D1Database, Promise<void>>();
 

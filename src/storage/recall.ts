@@ -3,10 +3,15 @@ import { audienceOf, mayFlow, taskAudience } from "../core/audience.ts";
 import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
+import type { InboxItem } from "../core/router.ts";
+import { refuseRecall } from "../core/router-items.ts";
+import { type ReadAnswer, readsOf } from "../core/router-turn.ts";
 import type { Env } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
-import type { Report } from "../protocol/task.ts";
+import type { ModelReply } from "../protocol/model.ts";
+import type { Lane } from "../protocol/principal.ts";
+import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
@@ -53,6 +58,8 @@ async function read(objects: Places, id: string, page: number): Promise<Recalled
       return readTask(objects, id);
     case "rep":
       return readReport(objects, id, page);
+    case "seg":
+      return readSegment(objects, id, page);
     case "cmd":
       return readCommand(objects, id, page);
     case "art":
@@ -150,7 +157,7 @@ async function readTrigger(objects: Places, id: string, page: number): Promise<R
 async function readTask(objects: Places, id: string): Promise<Recalled | null> {
   const task = await objects.WORKER_SESSION.getByName(id).describe();
   if (task === null) return null;
-  const { start, card, reports } = task;
+  const { start, card, reports, notes } = task;
   const head = {
     task: id,
     title: start.title,
@@ -172,11 +179,22 @@ async function readTask(objects: Places, id: string): Promise<Recalled | null> {
     },
   };
   return {
-    text: lines(head, asked, ...reports.slice(-10).map((report) => reportLine(report, Math.floor(pageChars / 20)))),
+    text: lines(
+      head,
+      asked,
+      ...notes.slice(-4).map(noteLine),
+      ...reports.slice(-10).map((report) => reportLine(report, Math.floor(pageChars / 20))),
+    ),
     tainting: task.tainted,
     audience: taskAudience(start),
   };
 }
+
+const noteLine = ({ kind, text, outcome }: Note): object => ({
+  note: kind,
+  text: excerpt(text, 100),
+  ...(outcome === undefined ? {} : { outcome: excerpt(outcome, 50) }),
+});
 
 const reportLine = (report: Report, chars: number): object => ({
   report: report.id,
@@ -196,6 +214,19 @@ async function readReport(objects: Places, id: string, page: number): Promise<Re
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
   const head = { ...reportLine(report, 0), task: taskId, thread: report.threadId, page, pages: pagesOf(report.text) };
   return { text: lines({ ...head, text }), tainting: report.tainted, audience: taskAudience(task.start) };
+}
+
+async function readSegment(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const taskId = ownerOf(id, "tsk");
+  const found = taskId === null ? null : await objects.WORKER_SESSION.getByName(taskId).segment({ id });
+  if (taskId === null || found === null) return null;
+  const text = slice(found.text, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  return {
+    text: lines({ segment: id, task: taskId, page, pages: pagesOf(found.text), text }),
+    tainting: found.tainting,
+    audience: found.audience,
+  };
 }
 
 async function readCommand(objects: Places, id: string, page: number): Promise<Recalled | null> {
@@ -232,4 +263,15 @@ function slice(text: string, page: number): string | null {
 function edge(text: string, at: number): number {
   const unit = text.charCodeAt(at - 1);
   return at < text.length && unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;
+}
+
+/** What a turn's calls ask to read. It happens before the step commits: it has no effect, and so each call gets its result in one transaction. */
+export async function recallAll(env: Env, lane: Lane, items: InboxItem[], calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
+  const answers = await Promise.all(
+    readsOf(calls).map(async ({ index, id, page }): Promise<[number, ReadAnswer]> => {
+      const refused = refuseRecall(lane, id, items);
+      return [index, refused === null ? await recallObject(env, { id, page }) : { text: refused, tainting: false }];
+    }),
+  );
+  return new Map(answers);
 }

@@ -39,6 +39,7 @@ export class RouterLedger {
         by: decision.by,
         ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
         ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
+        ...(decision.policy === undefined ? {} : { policy: decision.policy }),
         effects: rows.map((row) => row.id),
       },
       nowMs,

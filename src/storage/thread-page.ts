@@ -8,6 +8,9 @@ import type { EventLog } from "./event-log.ts";
 /** A button's effect on its way to the task. */
 export type Act = { id: string; by: Principal; frame: Extract<WidgetClientFrame, { t: "act" }> };
 
+/** More than clocks are ever set back. A ticket is one small row for each connection. */
+const usedTicketMs = 30 * 24 * 3_600_000;
+
 export const pageSchema = `
 CREATE TABLE IF NOT EXISTS act (id TEXT PRIMARY KEY, done INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ticket (jti TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID;
@@ -64,9 +67,9 @@ export class ThreadPage {
     this.#sql.exec("UPDATE act SET done = 1 WHERE id = ?", id);
   }
 
-  /** Uses a ticket; false when it was used before. Old ones are forgotten: they no longer verify. */
+  /** Uses a ticket; false when it was used before. Forgotten only long after they end: a clock that goes back makes them young again. */
   useTicket(jti: string, expiresMs: number, nowMs: number): boolean {
-    this.#sql.exec("DELETE FROM ticket WHERE expires_ms < ?", nowMs);
+    this.#sql.exec("DELETE FROM ticket WHERE expires_ms < ?", nowMs - usedTicketMs);
     return this.#sql.exec("INSERT OR IGNORE INTO ticket (jti, expires_ms) VALUES (?, ?)", jti, expiresMs).rowsWritten > 0;
   }
 

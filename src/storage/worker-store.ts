@@ -1,7 +1,9 @@
 // A worker session's rows: state, inbox, transcript, calls, commands, effects and reports, in its own SQLite.
 import {
   type Change,
+  completeTask,
   effectAddress,
+  heldStep,
   type InboxItem,
   type InboxRow,
   inboxKey,
@@ -13,13 +15,14 @@ import {
 } from "../core/worker-state.ts";
 import type { TaskEvent } from "../protocol/events.ts";
 import type { ModelMessage } from "../protocol/model.ts";
-import type { Report } from "../protocol/task.ts";
+import type { Note, Report } from "../protocol/task.ts";
 import type { EventLog } from "./event-log.ts";
 
 /** An effect as stored. `version` tells a newer one of the same id from the one that was carried out. */
 export type StoredEffect = { id: string; version: number; target: string; attempts: number; effect: WorkerEffect };
 
 const tables = [
+  "CREATE TABLE IF NOT EXISTS note (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
   // `step` is null until a step takes the row.
   "CREATE TABLE IF NOT EXISTS inbox (seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL, step INTEGER)",
@@ -47,7 +50,8 @@ export class WorkerStore {
   }
 
   task(): TaskState | null {
-    return this.#read<TaskState>("task");
+    const stored = this.#read<TaskState>("task");
+    return stored && completeTask(stored);
   }
 
   /** The state alone; for what changes nothing that anybody sees. */
@@ -88,19 +92,64 @@ export class WorkerStore {
     });
   }
 
-  /** Rows that no step took yet, oldest first. */
+  /** Rows that the next step takes, oldest first. */
   pending(): InboxRow[] {
+    return this.#inbox("step IS NULL");
+  }
+
+  /** Rows of the backlog, oldest first. */
+  backlog(): InboxRow[] {
+    return this.#inbox(`step = ${heldStep}`);
+  }
+
+  /** All rows that no step took, oldest first. */
+  unread(): InboxRow[] {
+    return this.#inbox(`step IS NULL OR step = ${heldStep}`);
+  }
+
+  #inbox(where: string): InboxRow[] {
     return this.#sql
-      .exec<{ seq: number; key: string; body: string }>("SELECT seq, key, body FROM inbox WHERE step IS NULL ORDER BY seq")
+      .exec<{ seq: number; key: string; body: string }>(`SELECT seq, key, body FROM inbox WHERE ${where} ORDER BY seq`)
       .toArray()
       .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
   }
 
+  /** What a request begins with: what stands for the parts that were put aside, then every row after them. */
   transcript(): ModelMessage[] {
+    const aside = this.task()?.aside ?? null;
+    const head: ModelMessage[] = aside === null ? [] : [{ role: "user", text: aside.head }];
+    return [...head, ...this.transcriptRows(lastRowOf(aside) + 1).map(({ message }) => message)];
+  }
+
+  /** Rows of the whole transcript, from one number on. */
+  transcriptRows(fromRow = 0, toRow = Number.MAX_SAFE_INTEGER): { row: number; message: ModelMessage }[] {
     return this.#sql
-      .exec<{ body: string }>("SELECT body FROM transcript ORDER BY seq")
+      .exec<{ seq: number; body: string }>("SELECT seq, body FROM transcript WHERE seq BETWEEN ? AND ? ORDER BY seq", fromRow, toRow)
       .toArray()
-      .map(({ body }) => JSON.parse(body) as ModelMessage);
+      .map(({ seq, body }) => ({ row: seq, message: JSON.parse(body) as ModelMessage }));
+  }
+
+  /** Characters of what the next request begins with. */
+  transcriptChars(): number {
+    const aside = this.task()?.aside ?? null;
+    const { chars } = this.#sql
+      .exec<{ chars: number | null }>("SELECT SUM(LENGTH(body)) AS chars FROM transcript WHERE seq > ?", lastRowOf(aside))
+      .one();
+    return (chars ?? 0) + (aside?.head.length ?? 0);
+  }
+
+  notes(): Note[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM note ORDER BY seq")
+      .toArray()
+      .map(({ body }) => JSON.parse(body) as Note);
+  }
+
+  allCommands(): WorkerCommand[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM command")
+      .toArray()
+      .map(({ body }) => JSON.parse(body) as WorkerCommand);
   }
 
   openCommands(): WorkerCommand[] {
@@ -165,6 +214,8 @@ export class WorkerStore {
     this.putTask(change.task);
     for (const event of change.events) this.#log.append(event, nowMs);
     for (const message of change.messages) this.#sql.exec("INSERT INTO transcript (body) VALUES (?)", JSON.stringify(message));
+    for (const { seq, item } of change.edited) this.#sql.exec("UPDATE inbox SET body = ? WHERE seq = ?", JSON.stringify(item), seq);
+    for (const { seq, step } of change.moved) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", step, seq);
     if (change.consumed !== null)
       for (const seq of change.consumed.seqs) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", change.consumed.step, seq);
     change.calls.forEach((call, at) => {
@@ -178,6 +229,7 @@ export class WorkerStore {
         call.tainting ? 1 : 0,
       );
     });
+    for (const note of change.notes) this.#sql.exec("INSERT INTO note (body) VALUES (?)", JSON.stringify(note));
     for (const report of change.reports)
       this.#sql.exec("INSERT INTO report (id, at, body) VALUES (?, ?, ?)", report.id, this.#next("report", "at"), JSON.stringify(report));
     for (const kind of change.voided) this.#sql.exec("DELETE FROM effect WHERE kind = ?", kind);
@@ -241,3 +293,5 @@ export class WorkerStore {
     );
   }
 }
+
+const lastRowOf = (aside: TaskState["aside"]): number => aside?.segments.at(-1)?.toRow ?? 0;

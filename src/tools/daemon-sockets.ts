@@ -22,6 +22,12 @@ export function epochOf(ws: WebSocket): number | null {
   return "epoch" in attachment ? attachment.epoch : null;
 }
 
+/** When a stranger came; one whose challenge is used has had its chance. */
+function dialledMs(ws: WebSocket): number {
+  const attachment = attachmentOf(ws);
+  return "nonce" in attachment ? attachment.atMs : 0;
+}
+
 export class DaemonSockets {
   readonly #ctx: DurableObjectState;
 
@@ -30,9 +36,13 @@ export class DaemonSockets {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
-  /** Accepts a connection and challenges it. `host` is what the daemon dialled: its signature is bound to it. */
+  /** [E13] Accepts a connection and challenges it. `host` is where the daemon must have dialled: its signature is bound to it. */
   accept(host: string, nonce: string, atMs: number): Response {
-    const strangers = this.#ctx.getWebSockets().filter((ws) => epochOf(ws) === null);
+    // The platform lists sockets in no promised order: those that have waited longest go first.
+    const strangers = this.#ctx
+      .getWebSockets()
+      .filter((ws) => ws.readyState === WebSocket.OPEN && epochOf(ws) === null)
+      .sort((a, b) => dialledMs(a) - dialledMs(b));
     for (const ws of strangers.slice(0, Math.max(0, strangers.length - maxStrangers + 1)))
       close(ws, { code: daemonClose.unauthorised, reason: "too many connections without a hello" });
     const { 0: client, 1: server } = new WebSocketPair();
@@ -91,8 +101,9 @@ export class DaemonSockets {
 
 const frameText = (frame: CloudFrame): string => JSON.stringify(frame);
 
-/** Closes a socket with a reason, also one whose peer is closing. */
+/** [E10] Closes a socket with a reason, also one whose peer is closing. What still arrives on it counts for nothing: a peer may ignore a close. */
 export function close(ws: WebSocket, { code, reason }: Refusal): void {
+  attach(ws, { spent: true });
   if (ws.readyState === WebSocket.OPEN || ws.readyState === WebSocket.CLOSING) ws.close(code, closeReason(reason));
 }
 

@@ -17,6 +17,7 @@ const view = (items: ReturnType<typeof queuedTrigger>[], tasks: KnownTask[] = []
   progress: new Map(),
   tasks: new Map(tasks.map((task) => [task.id, task])),
   machines: [],
+  policies: [],
 });
 const call = (tool: string, input: unknown, callId = "1") => ({ callId, tool, input });
 const secret = queuedTrigger({ name: "b", by: ben, text: "my salary is 1234" });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { EndpointInput } from "../../src/core/command-ledger.ts";
+import { expectedHost } from "../../src/core/endpoint.ts";
 import type { CloudFrame } from "../../src/protocol/daemon-frames.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { Book, commandOf, now, resultOf } from "../support/command-book.ts";
@@ -155,11 +156,21 @@ describe("hello", () => {
     expect(book.events).toContainEqual(expect.objectContaining({ kind: "endpoint.disconnected", epoch: 1, code: 4409 }));
   });
 
+  test("[E11] a hello is for the host of the enrolment; on the machine itself the port may change", () => {
+    const { machine } = new Book().enrol();
+    if (!machine) throw new Error("not enrolled");
+    expect(expectedHost(machine, "old.test")).toBe("old.test");
+    expect(expectedHost({ ...machine, host: "team.test" }, "relay.test")).toBe("team.test");
+    expect(expectedHost({ ...machine, host: "team.test" }, "127.0.0.1:1")).toBe("team.test");
+    expect(expectedHost({ ...machine, host: "localhost:1" }, "127.0.0.1:2")).toBe("127.0.0.1:2");
+    expect(expectedHost({ ...machine, host: "localhost:1" }, "localhost.relay.test")).toBe("localhost:1");
+  });
+
   test("a revoked machine's hello is refused and changes nothing", () => {
     const book = new Book().enrol();
     book.apply({ kind: "revoke", by: "owner" });
     expect(book.hello().close?.code).toBe(4410);
-    expect(book.machine).toMatchObject({ epoch: 0, online: false });
+    expect(book.machine).toMatchObject({ epoch: 1, online: false });
   });
 });
 

@@ -24,6 +24,7 @@ const viewOf = (items: InboxItem[], parts: Partial<TurnView> = {}): TurnView => 
   progress: new Map(),
   tasks: new Map(),
   machines: [laptop],
+  policies: [],
   ...parts,
 });
 const calls = (...list: [string, unknown][]) => list.map(([tool, input], i) => ({ callId: `c${i}`, tool, input }));
@@ -295,5 +296,35 @@ describe("[RD9] words that are too long for chat", () => {
     const [post] = posts(say(issue).decisions[0]?.effects);
     expect(post?.text).toBe(long);
     expect(post).not.toHaveProperty("fullText");
+  });
+});
+
+describe("[G9] the policy that a decision names", () => {
+  const policies = [{ id: "quiet", version: 3, text: "Do not react to dependabot." }];
+  const record = (more: object) => [["record", { settles: [root.id], reason: "noise", ...more }]] as [string, unknown][];
+
+  test("is recorded with its version and why", () => {
+    const [decision] = decide([root], record({ policy: "quiet", policyWhy: "It is dependabot." }), { policies }).decisions;
+    expect(decision?.policy).toEqual({ id: "quiet", version: 3, why: "It is dependabot." });
+  });
+
+  test("is none when the model was shown no such policy, or named none; the decision stands", () => {
+    for (const more of [{ policy: "invented" }, {}]) {
+      const { decisions } = decide([root], record(more), { policies });
+      expect(decisions).toHaveLength(1);
+      expect(decisions[0]?.policy).toBeUndefined();
+    }
+  });
+
+  test("keeps no words of the model after it read public text", () => {
+    const [decision] = decide([root], record({ policy: "quiet", policyWhy: "evil words" }), { policies, capped: true }).decisions;
+    expect(decision?.policy).toEqual({ id: "quiet", version: 3, why: "" });
+  });
+
+  test("is not written on a refusal by code", () => {
+    const call: [string, unknown] = ["dispatch", { settles: [visitor.id], title: "x", goal: "y", policy: "quiet" }];
+    const [decision] = decide([visitor], [call], { policies }).decisions;
+    expect(decision).toMatchObject({ by: "code" });
+    expect(decision?.policy).toBeUndefined();
   });
 });

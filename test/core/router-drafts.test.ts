@@ -20,7 +20,7 @@ describe("[D1] a reply while it is written", () => {
     const input = { settles: [asked.id], text: "On it, one moment." };
     const draft = draftOf(view(), [reply(input)]);
     const decided = decideStep(
-      { ...view(), lane: "team", capped: false, nowMs: 1, agentName: "Switchyard", tasks: new Map(), machines: [] },
+      { ...view(), lane: "team", capped: false, nowMs: 1, agentName: "Switchyard", tasks: new Map(), machines: [], policies: [] },
       [{ callId: "c", tool: "reply", input }],
     );
     const posted = decided.decisions[0]?.effects[0];

@@ -2,7 +2,16 @@ import { describe, expect, test } from "vitest";
 import { parseMessage } from "../../src/core/context.ts";
 import { makeId } from "../../src/core/ids.ts";
 import type { EarlierRow, QueuedTrigger } from "../../src/core/router.ts";
-import { capObserved, observedLine, refuseRecall, renderTurn, summaryLines, type TurnInput } from "../../src/core/router-items.ts";
+import {
+  capObserved,
+  observedLine,
+  policiesToShow,
+  policyStamp,
+  refuseRecall,
+  renderTurn,
+  summaryLines,
+  type TurnInput,
+} from "../../src/core/router-items.ts";
 import { routerPrompt } from "../../src/core/router-prompt.ts";
 import { stepMessages } from "../../src/core/router-turn.ts";
 import type { RouterItem } from "../../src/protocol/context-items.ts";
@@ -15,6 +24,7 @@ const turnOf = (parts: Partial<TurnInput>): TurnInput => ({
   tasks: [],
   machines: [],
   observed: [],
+  policies: null,
   summary: [],
   nowMs: 600_001,
   ...parts,
@@ -195,4 +205,17 @@ describe("stepMessages", () => {
 test("the prompt of a lane is always the same bytes", () => {
   expect(routerPrompt("Switchyard", "team")).toBe(routerPrompt("Switchyard", "team"));
   expect(routerPrompt("Switchyard", "team")).not.toBe(routerPrompt("Switchyard", "public"));
+});
+
+test("[G10] policies are shown when they changed, and at the start of a transcript; in between they cost nothing", () => {
+  const policies = [{ id: "quiet", version: 3, text: "Do not react to dependabot." }];
+  expect(policiesToShow(policies, "", false)).toEqual(policies);
+  expect(policiesToShow(policies, "quiet@3", false)).toBeNull();
+  expect(policiesToShow(policies, "quiet@2", false)).toEqual(policies);
+  expect(policiesToShow(policies, "quiet@3", true)).toEqual(policies);
+  expect(policiesToShow([], "quiet@3", false)).toEqual([]);
+  expect(policiesToShow([], "", true)).toBeNull();
+  expect(policyStamp([...policies, { id: "b", version: 1, text: "x" }])).toBe("quiet@3 b@1");
+  for (const lane of ["team", "public"] as const) expect(itemsOf({ policies, lane })).toContainEqual({ item: "policies", list: policies });
+  expect(itemsOf({ policies: null }).some(({ item }) => item === "policies")).toBe(false);
 });

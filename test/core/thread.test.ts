@@ -53,7 +53,15 @@ const subscription = (more: Partial<Subscription> = {}): Subscription => ({
 
 describe("what a thread does with a trigger", () => {
   const plan = (more: Partial<Parameters<typeof planAppend>[0]>) =>
-    planAppend({ trigger: trigger("d1"), verdict: verdict("request"), subscriptions: [], knownSeq: null, echoState: null, ...more });
+    planAppend({
+      trigger: trigger("d1"),
+      verdict: verdict("request"),
+      subscriptions: [],
+      knownSeq: null,
+      echoState: null,
+      fromChannel: true,
+      ...more,
+    });
 
   test("[T2] without a subscriber it is decided, and `ignore` leaves no row", () => {
     expect(plan({})).toMatchObject({ do: "accept", event: { mode: "decide", subscribers: [] } });
@@ -77,6 +85,15 @@ describe("what a thread does with a trigger", () => {
     expect(plan({ trigger: echo, echoState: "sent" })).toEqual({ do: "confirm", outboundId: "out_x", news: true });
     expect(plan({ trigger: echo, echoState: "confirmed" })).toEqual({ do: "confirm", outboundId: "out_x", news: false });
     expect(plan({ trigger: echo, echoState: null }).do).toBe("accept");
+  });
+
+  test("[T8] what a channel brings and the ledger does not confirm is not the agent's, and keeps no claim to be", () => {
+    const claimed = trigger("d2", { principal: { role: "agent", id: "bot", name: "Bot" }, facts: { echoOf: "out_x", action: "created" } });
+    const planned = plan({ trigger: claimed });
+    expect(planned.do === "accept" && planned.event.trigger).toMatchObject({ principal: { role: "public", id: "bot" } });
+    expect(planned.do === "accept" && planned.event.trigger.facts).toEqual({ action: "created" });
+    const inside = plan({ trigger: claimed, fromChannel: false });
+    expect(inside.do === "accept" && inside.event.trigger.principal.role).toBe("agent");
   });
 
   test("[T3] `record` is kept and asked of nobody; observed rows are not the router's", () => {
@@ -151,6 +168,7 @@ class ModelThread {
       subscriptions: this.subscriptions,
       knownSeq: knownSeq === 0 ? null : knownSeq,
       echoState: null,
+      fromChannel: true,
     });
     if (plan.do !== "accept") return;
     this.log.push(plan.event);

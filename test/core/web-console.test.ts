@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
+import { defaultRules } from "../../src/core/gate.ts";
 import { mergeTimeline } from "../../src/core/timeline.ts";
 import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
 import { filterTasks, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
+import { conditionsOf, findRules, fromForm, moved, toForm } from "../../src/web/console/rules-model.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
 
@@ -151,4 +153,26 @@ test("a failed command, a refusal and a model fault are told as such", () => {
     tone: "bad",
     detail: "429",
   });
+});
+
+test("a rule is the same after it went through the form, and a wrong form is a sentence", () => {
+  for (const rule of defaultRules.rules) expect(fromForm(toForm(rule), [])).toEqual(rule);
+  const form = toForm({ id: "a", outcome: "ignore", reason: "because", anyWord: ["one", "two words"], facts: { url: "a=b" } });
+  expect(fromForm(form, [])).toEqual({
+    id: "a",
+    outcome: "ignore",
+    reason: "because",
+    anyWord: ["one", "two words"],
+    facts: { url: "a=b" },
+  });
+  for (const wrong of [{ id: " " }, { reason: "" }, { facts: "conclusion" }, { id: "taken" }, { reason: "x".repeat(400) }])
+    expect(typeof fromForm({ ...form, ...wrong }, ["taken"])).toBe("string");
+});
+
+test("a rule is found by any of its words, keeps its place in the list, and moves within it", () => {
+  const rules = defaultRules.rules.slice(0, 3);
+  expect(findRules(rules, "widget asked").map(({ at }) => at)).toEqual([1]);
+  expect(conditionsOf({ id: "x", outcome: "ignore", reason: "y" })).toBe("everything");
+  expect(moved(rules, 1, -1).map(({ id }) => id)).toEqual(["web.message", "own", rules[2]?.id]);
+  expect(moved(rules, 2, 1)).toEqual(rules);
 });

@@ -208,3 +208,26 @@ test("a draft that will not be said is taken back; a draft in a task's thread st
   const [task] = itemsOf(after([welcome, row(root, 1, topic), draft(5, "half", { threadId: "thr_topic" })]), emptyOutbox);
   expect(task?.kind === "topic" && task.topic.draft?.text).toBe("half");
 });
+
+test("queued messages stand by themselves, with their latest words, and are in the conversation once the task has read them", () => {
+  const amend = (of: string, change: "edit" | "withdraw" | "now", text = ""): WidgetRow => ({ kind: "amend", of, change, text, atMs: 2 });
+  const frames = [
+    welcome,
+    row(root, 1, topic),
+    row("thr_topic", 1, said("run the tests", "message-0")),
+    row("thr_topic", 2, said("then lint", "message-1")),
+    row("thr_topic", 3, said("then docs", "message-2")),
+    row("thr_topic", 4, amend("message-1", "edit", "then lint, with fixes")),
+    card(2, "running", { backlog: ["message-1", "message-2"] }),
+  ];
+  const view = (state: Conversation) => {
+    const item = itemsOf(state, emptyOutbox).find((each) => each.kind === "topic");
+    if (item?.kind !== "topic") throw new Error("a topic");
+    const shown = [...item.topic.earlier, ...item.topic.latest].map((each) => ("text" in each.row ? each.row.text : ""));
+    return { queued: item.topic.queued.map(({ text }) => text), shown };
+  };
+  const held = after(frames);
+  expect(view(held)).toEqual({ queued: ["then lint, with fixes", "then docs"], shown: ["run the tests"] });
+  const later = after([row("thr_topic", 5, amend("message-2", "withdraw")), card(3, "running")], held);
+  expect(view(later)).toEqual({ queued: [], shown: ["run the tests", "then lint, with fixes"] });
+});

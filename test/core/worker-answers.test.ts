@@ -32,6 +32,8 @@ const facts: ReplyFacts = {
   ms: 1,
   nowMs: 1,
   pending: [],
+  backlog: [],
+  profiles: [],
   open: [],
   commandOf: () => null,
   ownsArtifact: () => true,
@@ -49,7 +51,7 @@ test("[W13] a question waits for its answer: a second one in the same answer is 
 });
 
 test("[W13] the calls of one answer are bounded, and the model is told which were taken", () => {
-  const change = answer("recall", () => ({ id: "tsk_a" }));
+  const change = answer("recall", (i) => ({ id: `art_a${i}` }));
   expect(change.effects.filter(({ effect }) => effect === "read")).toHaveLength(limits.maxCallsPerReply);
   expect(change.task.notices.join()).toContain(`first ${limits.maxCallsPerReply} calls`);
 });

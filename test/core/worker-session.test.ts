@@ -1,159 +1,34 @@
 import { expect, test } from "vitest";
-import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import { childId } from "../../src/core/ids.ts";
 import { withCard } from "../../src/core/worker-card.ts";
 import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
-import { type CommandMaker, decideReply, type ReplyFacts, readAnswered } from "../../src/core/worker-reply.ts";
-import { beginStep, callAgain, callFailed, nextMove, received, resumeTask, startTask } from "../../src/core/worker-session.ts";
-import {
-  type Change,
-  effectAddress,
-  type InboxItem,
-  type InboxRow,
-  inboxKey,
-  newTask,
-  type TaskState,
-  type WorkerCommand,
-} from "../../src/core/worker-state.ts";
+import { received } from "../../src/core/worker-input.ts";
+import { decideReply, readAnswered } from "../../src/core/worker-reply.ts";
+import { beginStep, callAgain, callFailed, nextMove, resumeTask, startTask } from "../../src/core/worker-session.ts";
+import { effectAddress, type InboxRow, type TaskState, type WorkerCommand } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { ModelReply } from "../../src/protocol/model.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
-import type { TaskStart } from "../../src/protocol/task.ts";
-
-const member: Principal = { role: "member", id: "prs_m", name: "member" };
-const bot: Principal = { role: "bot", id: "ci", name: "ci" };
-const stranger: Principal = { role: "public", id: "x", name: "stranger" };
-const threadId = threadIdOf("github", "acme/app", "issue:12");
-const asked = triggerIdOf("github", "asked", threadId);
-
-const start: TaskStart = {
-  taskId: "tsk_a",
-  decisionId: "dec_a",
-  title: "Fix it",
-  goal: "Fix it.",
-  quote: { triggerId: asked, from: member, text: "please fix it" },
-  authority: "member",
-  tainted: false,
-  profile: "default",
-  endpoint: { endpointId: "ep_a", name: "studio-laptop", workspaces: ["app"] },
+import {
+  asked,
+  between,
+  bot,
+  calling,
+  command,
+  facts,
+  fresh,
+  member,
+  message,
+  outputs,
+  reply,
+  replyFacts,
+  result,
+  said,
+  start,
+  stranger,
+  texts,
   threadId,
-  source: "github",
-  place: "acme/app",
-  maxModelCalls: 15,
-  atMs: 0,
-};
-
-const facts = { agentName: "Switchyard", model: "scripted", nowMs: 1000 };
-const fresh = (overrides: Partial<TaskState> = {}): TaskState => ({ ...newTask(start, [], 0), ...overrides });
-/** After its first step, with nothing under way. */
-const between = (overrides: Partial<TaskState> = {}): TaskState => fresh({ steps: 1, ...overrides });
-const calling = (overrides: Partial<TaskState> = {}): TaskState =>
-  fresh({ steps: 1, open: { kind: "calling", step: 1, attempts: 1, retryAtMs: null }, lease: { epoch: 1, untilMs: 0 }, ...overrides });
-
-let seq = 0;
-const rowOf = (item: InboxItem): InboxRow => ({ seq: ++seq, key: inboxKey(item), item });
-const message = (text: string, from: Principal = member, id = triggerIdOf("github", text, threadId)): InboxRow =>
-  rowOf({
-    kind: "row",
-    threadId,
-    alsoWith: [],
-    row: {
-      kind: "trigger",
-      seq: seq + 1,
-      atMs: 0,
-      verdict: { outcome: "request", rule: "r", reason: "r" },
-      trigger: {
-        id,
-        source: "github",
-        deliveryId: text.slice(0, 100),
-        threadId,
-        place: "acme/app",
-        threadKey: "issue:12",
-        threadTitle: "t",
-        kind: from.role === "bot" ? "check_run.completed" : "issue_comment.created",
-        principal: from,
-        addressed: true,
-        text,
-        atMs: 0,
-        hops: 0,
-      },
-    },
-  });
-const said = (text: string): InboxRow =>
-  rowOf({
-    kind: "row",
-    threadId,
-    alsoWith: [],
-    row: {
-      kind: "outbound",
-      seq: seq + 1,
-      atMs: 0,
-      state: "sent",
-      outbound: { id: childId("out", threadId, text), threadId, kind: "reply", text, hops: 0 },
-    },
-  });
-const command = (n: number, tool: WorkerCommand["tool"], more: Partial<WorkerCommand> = {}): WorkerCommand => ({
-  commandId: `cmd_a-${n}`,
-  endpointId: "ep_a",
-  step: 1,
-  callId: `call-${n}`,
-  tool,
-  what: tool,
-  open: true,
-  online: true,
-  machine: "studio-laptop",
-  ...more,
-});
-const result = ({ commandId, tool }: WorkerCommand): InboxRow =>
-  rowOf({
-    kind: "result",
-    tool,
-    result: {
-      commandId,
-      outcome: "exited",
-      exitCode: 0,
-      outputBytes: 2,
-      truncatedBytes: 0,
-      startedMs: 0,
-      endedMs: 1,
-      taskId: "tsk_a",
-      endpointId: "ep_a",
-      output: { text: "ok", spilled: false },
-    },
-  });
-
-const commandFor: CommandMaker = (call, task, step, nowMs) => ({
-  ok: true,
-  command: {
-    commandId: childId("cmd", "ep_a", task.taskId, step, call.callId),
-    taskId: task.taskId,
-    epoch: task.epoch,
-    spec: { kind: "shell", workspace: "app", script: "true" },
-    authority: task.authority,
-    tainted: task.tainted,
-    timeoutMs: 1,
-    notAfterMs: nowMs,
-    atMs: nowMs,
-  },
-});
-const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
-  model: "scripted",
-  ms: 5,
-  nowMs: 1000,
-  pending: [],
-  open: [],
-  commandOf: () => null,
-  ownsArtifact: () => false,
-  commandFor,
-  ...more,
-});
-const reply = (...calls: [tool: string, input: unknown][]): ModelReply => ({
-  text: "",
-  calls: calls.map(([tool, input], i) => ({ callId: `c${i}`, tool, input })),
-  usage: null,
-  finish: "tools",
-});
-const outputs = (change: Change): string[] => change.messages.flatMap((one) => (one.role === "tool" ? [one.output] : []));
-const texts = (change: Change): string => change.messages.map((one) => (one.role === "user" ? one.text : "")).join("\n");
+} from "../support/worker-fixtures.ts";
 
 test("[W1] a task begins by itself, and never just stops while nothing is under way", () => {
   expect(nextMove(fresh(), [], [], 0)).toEqual({ move: "begin" });
@@ -202,7 +77,7 @@ test("a wait and a deadline ring once, each with its notice", () => {
   const change = beginStep(task, [], facts);
   expect(texts(change)).toContain("is over.");
   expect(texts(change)).toContain("The deadline of this task has passed.");
-  expect(nextMove({ ...change.task, open: { kind: "none" }, mode: { mode: "asking" } }, [], [], 2000)).toEqual({
+  expect(nextMove({ ...change.task, overdue: true, open: { kind: "none" }, mode: { mode: "asking" } }, [], [], 2000)).toEqual({
     move: "sleep",
     untilMs: null,
   });
@@ -346,7 +221,7 @@ test("a paused task takes `continue` and `stop` in words, from someone who may d
   const paused = between({ mode: { mode: "paused", why: "allowance" }, steps: 15 });
   const say = (text: string, from: Principal): TaskState => {
     const row = message(text, from);
-    return received(paused, [row], { threadId, pending: [row], open: [], nowMs: 0 }).task;
+    return received(paused, [row], { threadId, unread: [row], open: [], nowMs: 0 }).task;
   };
   expect(say("@switchyard continue", member)).toMatchObject({ mode: { mode: "working" }, allowance: 30 });
   expect(say("Stop.", member).mode).toMatchObject({ mode: "ended", status: "cancelled" });

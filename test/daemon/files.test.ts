@@ -71,6 +71,8 @@ describe("paths", () => {
   test("what belongs to git is not written by the file commands", async () => {
     mkdirSync(join(root, ".git", "hooks"), { recursive: true });
     await expect(run({ kind: "write_file", path: ".git/hooks/pre-commit", content: "#!/bin/sh\n" })).rejects.toThrow(/belongs to git/);
+    for (const path of [".GIT/config", "nested/.Git/hooks/pre-commit"])
+      await expect(run({ kind: "write_file", path, content: "x" })).rejects.toThrow(/belongs to git/);
     await run({ kind: "write_file", path: ".gitignore", content: "x\n" });
   });
 });

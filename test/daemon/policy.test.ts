@@ -107,7 +107,8 @@ test("a command's environment is a short list, without this program's own folder
 });
 
 test("http is for this machine only", () => {
-  expect(cloudAddress("https://switchyard.example.com/x?y")).toBe("https://switchyard.example.com");
+  expect(cloudAddress("https://switchyard.example.com")).toBe("https://switchyard.example.com");
+  expect(() => cloudAddress("https://switchyard.example.com/demo")).toThrow(/Give only the address.*https:\/\/switchyard.example.com$/);
   expect(cloudAddress("http://127.0.0.1:8787/")).toBe("http://127.0.0.1:8787");
   expect(() => cloudAddress("http://switchyard.example.com")).toThrow(/Use https/);
   expect(() => cloudAddress("ftp://x")).toThrow(/not an address/);

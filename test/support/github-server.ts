@@ -3,6 +3,7 @@
 // `POST /control/comment {place, number, body, login?}` · `GET /control/comments?place=&number=` · `GET /control/requests?contains=`
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { githubAppServer } from "./github-app-server.ts";
 
 /** `drop`: the request takes effect, then the connection breaks. `lost`: it breaks before anything happened. `silent`: it takes effect, and no answer comes. */
 type GitHubFault =
@@ -47,6 +48,7 @@ function gitHubServer(login = "switchyard-bot") {
   const permissions = new Map<string, { permission: string; role_name: string }>();
   const scripts: FaultScript[] = [];
   const seen: Seen[] = [];
+  const app = githubAppServer();
   let lastId = 1_000_000;
 
   const permit = (place: string, who: string, permission: string, roleName = permission): void => {
@@ -96,6 +98,8 @@ function gitHubServer(login = "switchyard-bot") {
   }
 
   async function control(url: URL, request: Request): Promise<Response> {
+    const ofApp = await app.control(url, request);
+    if (ofApp) return ofApp;
     switch (`${request.method} ${url.pathname}`) {
       case "POST /control/permission": {
         const input = (await request.json()) as { place: string; login: string; permission: string; roleName?: string };
@@ -122,6 +126,8 @@ function gitHubServer(login = "switchyard-bot") {
     if (!/^Bearer .+/.test(request.headers.get("authorization") ?? "")) return problem(401, "Requires authentication");
     if (!request.headers.get("user-agent"))
       return problem(403, "Request forbidden by administrative rules. Please add a User-Agent header");
+    const ofApp = app.answer(request, url);
+    if (ofApp) return ofApp;
     const permission = /^\/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/.exec(url.pathname);
     if (permission && request.method === "GET") {
       const who = decodeURIComponent(permission[2] ?? "");

@@ -36,7 +36,7 @@ export function checkHistory(logs: readonly ObjectLog[]): string[] {
       ...outbound(log, history),
     ]),
     ...history.routers.flatMap((log) => [...decidedOnce(log), ...modelCallsSettle(log)]),
-    ...history.tasks.flatMap((log) => [...entersOnce(log), ...steps(log), ...toolCalls(log), ...statusChain(log)]),
+    ...history.tasks.flatMap((log) => [...entersOnce(log), ...allAreRead(log), ...steps(log), ...toolCalls(log), ...statusChain(log)]),
     ...history.endpoints.flatMap((log) => commands(log, history)),
   ];
 }
@@ -87,6 +87,7 @@ function acceptedAreDecided(log: ObjectLog, { routers, tasks }: History): string
 
 const hasRow = (task: ObjectLog, threadId: string, seq: number): boolean =>
   only(task, "task.inbox").some(({ event }) => event.threadId === threadId && event.threadSeq === seq) ||
+  only(task, "task.rejected").some(({ event }) => event.threadId === threadId && event.threadSeq === seq) ||
   only(task, "task.released").some(({ event }) => event.threadId === threadId && event.threadSeqs.includes(seq));
 
 /** [R5] [R7] Each subscriber gets each row of its range, in order. */
@@ -182,12 +183,25 @@ function modelCallsSettle(log: ObjectLog): string[] {
 /** [R3] An item enters a worker's context once. */
 function entersOnce(log: ObjectLog): string[] {
   const items = only(log, "task.inbox").map(({ event }) => event);
+  const rejected = new Set(only(log, "task.rejected").map(({ event }) => event.itemId));
   return [
+    ...items.filter(({ itemId }) => rejected.has(itemId)).map(({ itemId }) => `Q8: ${itemId} was both taken and refused by ${log.object}`),
     ...repeated(items.map(({ itemId }) => itemId)).map((id) => `R3: ${id} entered ${log.object} twice`),
     ...repeated(items.flatMap(({ threadId, threadSeq }) => (threadId === undefined ? [] : [`row ${threadSeq ?? 0} of ${threadId}`]))).map(
       (row) => `R3: ${row} entered ${log.object} twice`,
     ),
   ];
+}
+
+/** [Q8] What a task that is done had taken was read by a step, taken back, or given back to the router. */
+function allAreRead(log: ObjectLog): string[] {
+  if (only(log, "task.status").at(-1)?.event.to !== "done") return [];
+  const read = new Set(only(log, "task.model").flatMap(({ event }) => event.consumed));
+  const held = only(log, "task.backlog").map(({ event }) => event);
+  const gone = new Set(held.flatMap((event) => (event.change === "withdraw" ? [event.itemId] : [])));
+  return [...new Set(held.map(({ itemId }) => itemId))]
+    .filter((id) => !read.has(id) && !gone.has(id))
+    .map((id) => `Q8: the queued message ${id} was never read by ${log.object}`);
 }
 
 /** [R18] Steps follow each other, each is reserved, answered once, and takes only what is in the inbox and was not taken. */
@@ -199,6 +213,8 @@ function steps(log: ObjectLog): string[] {
   let settled = 0;
   for (const { event } of log.events) {
     if (event.kind === "task.inbox") inbox.add(event.itemId);
+    // A person made the call void: the next step follows it.
+    if (event.kind === "task.interrupted" && event.step !== null) settled = Math.max(settled, event.step);
     if (event.kind !== "task.model") continue;
     const { step, phase } = event;
     for (const item of event.consumed) {

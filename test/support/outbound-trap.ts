@@ -1,4 +1,5 @@
 // Outbound network of the workerd tests is trapped: known stand-ins answer, an unknown host throws.
+import { handleGeneric } from "./generic-server.ts";
 import { handleGitHub } from "./github-server.ts";
 import { handleModel } from "./model-server.ts";
 
@@ -6,6 +7,7 @@ import { handleModel } from "./model-server.ts";
 const standIns: Record<string, (request: Request) => Promise<Response>> = {
   "model.test": handleModel,
   "github.test": handleGitHub,
+  "generic.test": handleGeneric,
 };
 
 export async function outboundTrap(request: {

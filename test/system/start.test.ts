@@ -1,9 +1,11 @@
-import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { isSameProcess } from "../../src/local/processes.ts";
+import { eventually } from "../support/system.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 let scratch: string;
@@ -109,4 +111,56 @@ test("a missing folder, an unknown sample and an unknown option are one line eac
   const option = await start(["--twice", ...state("bad")]);
   expect(option.code).toBe(1);
   expect(option.stderr).toContain("--once");
+});
+
+/** A start that keeps serving; resolves when it does, with a way to wait for its end. */
+async function serve(args: string[]): Promise<{ pid: number; said: () => string; ended: Promise<number | null> }> {
+  port += 1;
+  const child = spawn(process.execPath, ["src/local/start.ts", "--port", String(port), ...args], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  await eventually("a served system", () => output.includes("Serving"), 60_000);
+  return { pid: child.pid ?? 0, said: () => output, ended };
+}
+
+const lockedBy = (name: string) =>
+  JSON.parse(readFileSync(path.join(scratch, "states", name, "switchyard.lock"), "utf8")) as {
+    children: { pid: number; started: string }[];
+  };
+
+test("Ctrl-C stops everything that was started, and says so", async () => {
+  const served = await serve(state("stopped"));
+  const { children } = lockedBy("stopped");
+  expect(children).toHaveLength(2);
+  process.kill(served.pid, "SIGINT");
+  expect(await served.ended).toBe(0);
+  expect(served.said()).toContain("Stopped.");
+  expect(children.filter(isSameProcess)).toEqual([]);
+  expect(existsSync(path.join(scratch, "states", "stopped", "switchyard.lock"))).toBe(false);
+});
+
+test("what a killed start left behind is ended by the next one, which works on the same port", async () => {
+  const served = await serve(state("killed"));
+  const { children } = lockedBy("killed");
+  process.kill(served.pid, "SIGKILL");
+  await served.ended;
+  expect(children.filter(isSameProcess)).not.toEqual([]);
+  port -= 1;
+  const next = await start(["--once", ...state("killed")]);
+  expect(next.code, next.stderr).toBe(0);
+  expect(next.stdout).toContain("The last run was killed");
+  expect(children.filter(isSameProcess)).toEqual([]);
+});
+
+test("without installed packages every script is one line that says what to do", () => {
+  const bare = path.join(scratch, "bare-clone/src/local");
+  mkdirSync(bare, { recursive: true });
+  cpSync(path.join(root, "src/local/launch.mjs"), path.join(bare, "launch.mjs"));
+  const run = spawnSync(process.execPath, [path.join(bare, "launch.mjs"), "src/local/start.ts"], { encoding: "utf8" });
+  expect(run.status).toBe(1);
+  expect(run.stderr.trim()).toBe('Its packages are not installed yet. Run "npm ci" first.');
 });

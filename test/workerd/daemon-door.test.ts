@@ -69,6 +69,34 @@ test("an enrolment that does not parse names the field, one that is no JSON or t
   expect((await enrol({ ...body, code: "AAAAA-AAAAA-AAAAA" })).status).toBe(401);
 });
 
+test("[E12] a key under which anybody could sign is not enrolled, and uses no code", async () => {
+  const body = await bodyOf("door-weak");
+  const order8 = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a";
+  const weak = ["00".repeat(32), `01${"00".repeat(31)}`, `${"00".repeat(31)}80`, `ec${"ff".repeat(31)}`, `ee${"ff".repeat(30)}7f`, order8];
+  for (const hex of weak) {
+    const publicKey = btoa(String.fromCharCode(...(hex.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16))));
+    const response = await enrol({ ...body, publicKey });
+    expect([hex, response.status, await response.text()]).toEqual([hex, 400, expect.stringContaining("publicKey")]);
+  }
+  expect((await enrol(body)).status).toBe(200);
+});
+
+test("[E13] of connections that have not said hello, those that waited longest are closed, not the one that just came", async () => {
+  const daemon = await TestDaemon.enrol("door-strangers");
+  const closed: number[] = [];
+  for (let n = 0; n < 12; n++) {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1 });
+    const response = await bindings.ENDPOINT.getByName(daemon.endpointId).fetch(
+      new Request(`https://switchyard.test/api/daemon/connect?endpoint=${daemon.endpointId}`, { headers: { upgrade: "websocket" } }),
+    );
+    response.webSocket?.addEventListener("close", () => closed.push(n));
+    response.webSocket?.accept();
+    // A closed socket leaves the list when its peer has answered.
+    if (n >= 8) await vi.waitFor(() => expect(closed).toContain(n - 8));
+  }
+  expect(closed.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
+});
+
 test("an unknown or malformed endpoint is 404, a revoked one 410 with a sentence, a plain request 426, a web page 403", async () => {
   const dial = (id: string, headers: Record<string, string> = {}) =>
     request(`/api/daemon/connect?endpoint=${id}`, { headers: { upgrade: "websocket", ...headers } });

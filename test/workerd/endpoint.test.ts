@@ -41,6 +41,16 @@ describe("identity", () => {
     expect(await enrolled.stub.describe()).toMatchObject({ online: false });
   });
 
+  test("[E11] a hello that was signed for another host is refused, also when the caller names that host", async () => {
+    const daemon = await TestDaemon.enrol("relayed");
+    await daemon.dial("relay.test");
+    await daemon.hello([], { text: helloText(daemonProtocolVersion, daemon.endpointId, daemon.nonce, "relay.test") });
+    expect((await daemon.closing()).code).toBe(4401);
+    await daemon.dial("relay.test");
+    await daemon.hello();
+    await daemon.next("welcome");
+  });
+
   test("a hello of an earlier connection does not open a later one: each challenge has its own nonce and is good once", async () => {
     const daemon = await TestDaemon.enrol("replay");
     await daemon.dial();

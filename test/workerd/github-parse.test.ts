@@ -1,11 +1,12 @@
 import examples from "@octokit/webhooks-examples";
 import { describe, expect, test } from "vitest";
 import { parseGitHub } from "../../src/channels/github/parse.ts";
+import { childId } from "../../src/core/ids.ts";
 import { addMarker } from "../../src/core/marker.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { trigger as triggerSchema } from "../../src/protocol/trigger.ts";
 
-const delivery = { deliveryId: "d-1", nowMs: 1_700_000_000_000, login: "switchyard-bot", secret: "session secret" };
+const delivery = { deliveryId: "d-1", label: "d-1", nowMs: 1_700_000_000_000, login: "switchyard-bot", secret: "session secret" };
 
 const person = (login: string, type = "User") => ({ login, id: 1, type });
 const repository = { full_name: "acme/app", id: 7 };
@@ -244,10 +245,19 @@ describe("words and people", () => {
 describe("our own words", () => {
   const marked = addMarker("session secret", "out_abc-def", "Two tests fail.");
 
-  test("come back as an echo of the outbound row, without the marker", () => {
-    const echo = one("issue_comment", commented({ body: marked, user: person("switchyard-bot") }));
-    expect(echo.source).toEqual({ kind: "ourselves", login: "switchyard-bot" });
-    expect(echo.trigger).toMatchObject({ text: "Two tests fail.", facts: { echoOf: "out_abc-def" }, externalId: "55" });
+  test("[M2] come back as a claim to be the outbound row of this thread; their author stays who wrote them", () => {
+    const { threadId } = one("issue_comment", commented({ body: "" })).trigger;
+    const outboundId = childId("out", threadId, "first");
+    const echo = one(
+      "issue_comment",
+      commented({ body: addMarker("session secret", outboundId, "Two tests fail."), user: person("switchyard-bot") }),
+    );
+    expect(echo.source).toMatchObject({ kind: "people", actors: [{ login: "switchyard-bot", kind: "self" }, {}] });
+    expect(echo.trigger).toMatchObject({ facts: { echoOf: outboundId }, externalId: "55" });
+  });
+
+  test("[M2] copied from another thread they claim nothing", () => {
+    expect(one("issue_comment", commented({ body: marked })).trigger.facts?.echoOf).toBeUndefined();
   });
 
   test.each([

@@ -153,13 +153,10 @@ describe("a person of this deployment", () => {
   });
 });
 
-test("CI is a bot, and our own marked words are the agent's", async () => {
+test("CI is a bot", async () => {
   expect(await principalOf({ ...draftBy(actor("x")), source: { kind: "ci", name: "github-actions", own: false } }, lookup())).toEqual({
     role: "bot",
     id: "github-actions",
     name: "github-actions",
   });
-  expect((await principalOf({ ...draftBy(actor("x")), source: { kind: "ourselves", login: "Switchyard-Bot" } }, lookup())).role).toBe(
-    "agent",
-  );
 });

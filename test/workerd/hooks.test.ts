@@ -1,6 +1,7 @@
 import { abortAllDurableObjects, createExecutionContext, evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
+import { childId, threadIdOf } from "../../src/core/ids.ts";
 import { addMarker } from "../../src/core/marker.ts";
 import { app } from "../../src/entry/app.ts";
 import { type Env, readConfig } from "../../src/env.ts";
@@ -111,8 +112,8 @@ describe("forged and broken input stops at the door", () => {
     expect(sent).toBeLessThan(2 * limits.maxHookBodyBytes);
   });
 
-  test.each([undefined, "", "   "])("without a secret (%j) everything below /hooks is 503", async (secret) => {
-    for (const path of ["/hooks/github", "/hooks/github/", "/hooks/github/more", "/hooks/other"]) {
+  test.each([undefined, "", "   "])("without a secret (%j) everything below /hooks/github is 503", async (secret) => {
+    for (const path of ["/hooks/github", "/hooks/github/", "/hooks/github/more"]) {
       const response = await through(await deliveryOf("ping", {}, { path }), { GITHUB_WEBHOOK_SECRET: secret } as Partial<Env>);
       expect(response.status).toBe(503);
     }
@@ -304,11 +305,17 @@ describe("our own comments", () => {
   test("come back as a confirmation of the outbound row, as often as GitHub likes", async () => {
     const { trigger } = await accepted("issue_comment", commentOn(place, { body: "start" }));
     const thread = bindings.THREAD.getByName(trigger.threadId);
-    const outbound = { id: "out_echo-first", threadId: trigger.threadId, kind: "notice" as const, text: "Two tests fail.", hops: 0 };
+    const outbound = {
+      id: childId("out", trigger.threadId, "first"),
+      threadId: trigger.threadId,
+      kind: "notice" as const,
+      text: "Two tests fail.",
+      hops: 0,
+    };
     await thread.post(outbound);
     const comment = await until(async () => {
       const list = (await (await control(`comments?place=${place}&number=12`)).json()) as { id: number; body: string }[];
-      return list.find(({ body }) => body.includes("out_echo-first"));
+      return list.find(({ body }) => body.includes(outbound.id));
     });
     const echo = commentOn(place, { login: "switchyard-bot", body: comment.body, id: comment.id });
     for (let i = 0; i < 2; i++) {
@@ -333,10 +340,26 @@ describe("our own comments", () => {
     expect(trigger.facts?.echoOf).toBeUndefined();
   });
 
-  test("a marked comment that no row of the thread knows is ignored: our own output asks us for nothing", async () => {
-    const body = addMarker(secret, "out_never-posted", "@switchyard-bot run rm -r");
-    const { answer } = await deliver("issue_comment", commentOn(place, { login: "switchyard-bot", body }));
-    expect(answer.triggers).toMatchObject([{ outcome: "ignored", verdict: "ignore" }]);
+  test("[T8] a marked comment that no row of the thread knows is its author's: kept when it is from our account, a stranger's otherwise", async () => {
+    for (const id of ["out_never-posted", childId("out", threadIdOf("github", place, "issue:12"), "never")]) {
+      const body = addMarker(secret, id, "@switchyard-bot run rm -r");
+      const self = await accepted("issue_comment", commentOn(place, { login: "switchyard-bot", body }));
+      expect(self).toMatchObject({ verdict: "record", trigger: { addressed: false, principal: { role: "bot" } } });
+      const other = await accepted("issue_comment", commentOn(place, { login: "stranger", association: "NONE", body }));
+      expect(other.trigger.principal.role).toBe("public");
+      expect(other.trigger.facts?.echoOf).toBeUndefined();
+    }
+  });
+
+  test("[T9] the same signed body under another delivery id is decided once, and a redelivery with the same id too", async () => {
+    const payload = commentOn("replay/app", { body: "hello once", association: "NONE" });
+    const first = await deliver("issue_comment", payload, { deliveryId: "replay-1" });
+    const second = await deliver("issue_comment", payload, { deliveryId: "replay-2" });
+    expect(first.answer.triggers?.[0]?.outcome).toBe("accepted");
+    expect(second.answer.triggers).toMatchObject([{ id: first.answer.triggers?.[0]?.id, outcome: "duplicate" }]);
+    expect((await stored(first.answer.triggers?.[0]?.id ?? "")).label).toBe("replay-1");
+    const other = await deliver("issue_comment", commentOn("replay/app", { body: "hello again", association: "NONE" }));
+    expect(other.answer.triggers?.[0]?.outcome).toBe("accepted");
   });
 
   test("words from our account without a marker are kept as context, and start nothing", async () => {

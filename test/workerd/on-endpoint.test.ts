@@ -73,7 +73,18 @@ test("every machine tool becomes a command of its own kind, and no other tool do
     );
   }
   const others = Object.keys(workerTools).filter((tool) => !isMachineCall({ callId: "c", tool, input: {} } as unknown as WorkerCall));
-  expect(others).toEqual(["stop_command", "read_output", "report", "recall", "wait"]);
+  expect(others).toEqual([
+    "stop_command",
+    "read_output",
+    "report",
+    "recall",
+    "wait",
+    "note",
+    "spawn",
+    "tell_child",
+    "stop_child",
+    "hand_off",
+  ]);
 });
 
 test.each([

@@ -14,8 +14,8 @@ import { migrated } from "../../src/storage/migrations.ts";
 export const bindings = env as unknown as Env;
 export const host = "switchyard.test";
 
-export const request = (path: string, init: RequestInit = {}): Promise<Response> =>
-  (exports as unknown as { default: Fetcher }).default.fetch(new Request(`http://${host}${path}`, init));
+export const request = (path: string, init: RequestInit = {}, at: string = host): Promise<Response> =>
+  (exports as unknown as { default: Fetcher }).default.fetch(new Request(`http://${at}${path}`, init));
 
 const base64 = (bytes: ArrayBuffer | Uint8Array): string =>
   btoa(Array.from(new Uint8Array(bytes as ArrayBuffer), (byte) => String.fromCharCode(byte)).join(""));
@@ -61,8 +61,8 @@ export class TestDaemon {
   }
 
   /** Dials, and returns when the challenge came. */
-  async dial(): Promise<void> {
-    const response = await request(`/api/daemon/connect?endpoint=${this.endpointId}`, { headers: { upgrade: "websocket" } });
+  async dial(at: string = host): Promise<void> {
+    const response = await request(`/api/daemon/connect?endpoint=${this.endpointId}`, { headers: { upgrade: "websocket" } }, at);
     const socket = response.webSocket;
     if (!socket) throw new Error(`the connection was refused: ${response.status} ${await response.text()}`);
     this.closed = null;

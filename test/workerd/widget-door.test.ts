@@ -7,6 +7,7 @@ import { limits } from "../../src/protocol/limits.ts";
 import { widgetClose, widgetProtocol } from "../../src/protocol/widget-frames.ts";
 import { listPeople, personById, redeemInvite, revokePerson } from "../../src/storage/people.ts";
 import { signToken, verifyToken } from "../../src/storage/tokens.ts";
+import { at, uniqueName } from "./thread-fixtures.ts";
 import { bindings, fetchWorker, invite, origin, Page, post, session, ticket } from "./widget-page.ts";
 
 const secret = readConfig(bindings).sessionSecret ?? "";
@@ -222,6 +223,42 @@ describe("the upgrade", () => {
 
   test("a plain request is told to upgrade", async () => {
     expect((await fetchWorker("/api/widget/socket", { headers: { origin } })).status).toBe(426);
+  });
+
+  test("[T10] guests of one address get a burst of sessions, then 429 with when to come back; other addresses, and invites, pass", async () => {
+    const from = (address: string, more: object = {}) => post("/api/widget/session", { origin, ...more }, { "cf-connecting-ip": address });
+    const statuses: number[] = [];
+    for (let n = 0; n < 70; n++) statuses.push((await from("192.0.2.1")).status);
+    expect(statuses.slice(0, 60).every((status) => status === 200)).toBe(true);
+    const refused = await from("192.0.2.1");
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await from("192.0.2.2")).status).toBe(200);
+    expect((await from("192.0.2.1", { invite: (await invite(uniqueName())).token })).status).toBe(200);
+  });
+
+  test("[T10] a guest's flood is refused before it is written, and a member's is not", async () => {
+    const flood = async (page: Page): Promise<number> => {
+      for (let n = 0; n < 40; n++) page.message(`flood-message-${n}`, `message ${n}`);
+      await page.until("an answer to each", () => page.frames.filter(({ t }) => t === "ack" || t === "refused").length >= 40);
+      return page.frames.filter(({ t }) => t === "refused").length;
+    };
+    const guest = await Page.ready(await session());
+    const refused = await flood(guest);
+    expect(refused).toBeGreaterThan(5);
+    const { rows } = await bindings.THREAD.getByName(guest.rootThreadId).read({ afterSeq: 0, limit: 100 });
+    expect(rows.filter(({ kind }) => kind === "trigger")).toHaveLength(40 - refused);
+    expect(await flood(await Page.ready(await session((await invite(uniqueName())).token)))).toBe(0);
+  });
+
+  test("[R31] a ticket that was used is not good again after the clock went back", async () => {
+    const own = await session((await invite(uniqueName())).token);
+    const nowMs = Date.now();
+    const given = await at(nowMs, () => ticket(own));
+    expect((await at(nowMs, () => Page.with(given))).closed).toBeNull();
+    // A connection that comes later looks through the old tickets.
+    await at(nowMs + 3_600_000, async () => Page.with(await ticket(own)));
+    expect((await (await at(nowMs, () => Page.with(given))).untilClosed()).code).toBe(widgetClose.unauthorised);
   });
 
   test("a revoked person's socket closes, and neither the old session nor an old ticket opens another", async () => {

@@ -263,3 +263,47 @@ test("long texts of one step are shortened until their sum fits, and say where t
   expect(lastText(first).length).toBeLessThan(28_000);
   expect(lastText(first)).toContain(`recall ${rows[3]?.row.kind === "trigger" ? rows[3].row.trigger.id : ""} has all of it`);
 });
+
+test("a deadline beyond every calendar does not stop the task", async () => {
+  const task = newTask({ deadlineMs: Date.now() + 1e15 * 60_000 });
+  await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "go?" } }] }, done("never")]);
+  await begin(task);
+  await until("it waits", async () => (await card(task)).status === "waiting");
+});
+
+test("[WX1] a long transcript is put aside once past its limit; in between requests only grow, and recall reads what was put aside", async () => {
+  const task = newTask({ maxModelCalls: 40 });
+  const steps = 22;
+  const note = { calls: [{ tool: "note", input: { kind: "approach", text: "the first way", outcome: "did not work" } }] };
+  await script(task, [
+    note,
+    ...Array.from({ length: steps - 2 }, (_, i) => ({
+      calls: [{ tool: "report", input: { kind: "question", text: `ready for part ${i}` } }],
+    })),
+    done("read all"),
+  ]);
+  await begin(task);
+  for (let n = 1; n < steps - 1; n++) {
+    await until(`it waits for part ${n}`, async () => {
+      const { status, modelCalls } = await card(task);
+      return status === "waiting" && modelCalls === n + 1;
+    });
+    if (n === 9) await evictDurableObject(task.stub as never);
+    await deliver(task, ...[0, 1, 2].map((k) => row(task, n * 10 + k, `part ${n}.${k} ${"lorem ipsum ".repeat(650)}`)));
+  }
+  await untilStatus(task, "done");
+  const compacted = await events(task, "task.compacted");
+  expect(compacted.length).toBeGreaterThanOrEqual(1);
+  const all = (await requests(task)).map((messages) => JSON.stringify(messages));
+  let prefixed = 0;
+  for (let i = 1; i < all.length; i++) {
+    const last = all[i - 1]?.slice(0, -1) ?? "";
+    if (all[i]?.startsWith(last)) prefixed += 1;
+    expect(all[i]?.length).toBeLessThan(480_000);
+  }
+  expect(prefixed).toBe(all.length - 1 - compacted.length);
+  expect(all.at(-1)).toContain("did not work");
+  const read = await task.stub.segment({ id: compacted[0]?.segment ?? "" });
+  expect(read?.text).toContain("part 1.0");
+  expect(danglingCalls((await requests(task)).at(-1) ?? [])).toEqual([]);
+});

@@ -1,103 +1,50 @@
-// One call to GitHub's REST API, and what its failures mean.
-import * as z from "zod/mini";
+// Calls to GitHub with the right credential: an App's installation where one is set up, else the personal token.
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
+import { appJwt, forgetInstallation, installationToken } from "./app.ts";
+import { type GitHubCall, type GitHubPage, sendToGitHub } from "./http.ts";
 
-export type GitHubCall = { method: "GET" | "POST"; path: string; body?: unknown; timeoutMs: number };
+const noCredential =
+  "GITHUB_TOKEN is missing: without it, or a GitHub App (GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY), nothing can be said on GitHub (see /health).";
 
-const apiVersion = "2022-11-28";
-const retryAfterDefaultMs = 60_000;
-const retryAfterCapMs = 60 * 60_000;
-
-const noToken =
-  "GITHUB_TOKEN is missing: without it nothing can be said on GitHub. Add a token that may write to issues and pull requests (see /health).";
+/** Whether GitHub can be called at all. */
+export const canCallGitHub = (config: Config["github"]): boolean => config.token !== null || config.app !== null;
 
 /** Calls GitHub and returns the JSON of a success. Throws `Fault`; a write that may have happened has `retry: "unknown"`. */
 export async function callGitHub(config: Config["github"], call: GitHubCall): Promise<unknown> {
-  if (config.token === null) throw new Fault("unauthorised", noToken);
-  // A write whose answer we did not see may have happened; a read can simply be repeated.
-  const unseen = call.method === "POST" ? "unknown" : "later";
-  let response: Response;
-  let text: string;
-  // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), call.timeoutMs);
+  return (await callGitHubPage(config, call)).body;
+}
+
+/** The same with the cursor of the next page. */
+export async function callGitHubPage(config: Config["github"], call: GitHubCall): Promise<GitHubPage> {
+  if (config.app !== null) {
+    // What is the App's own is asked by the App itself.
+    if (call.path.startsWith("/app/")) return sendToGitHub(config.apiUrl, await appJwt(config.app, Date.now()), call);
+    const place = /^\/repos\/([^/]+\/[^/]+)\//.exec(call.path)?.[1];
+    const token = place === undefined ? null : await installationToken(config.apiUrl, config.app, place, Date.now());
+    if (place !== undefined && token !== null) return asInstallation(config.apiUrl, config.app, place, token, call);
+    if (config.token === null)
+      throw new Fault("forbidden", `The GitHub App is not installed on ${place ?? "this place"}: install it there, or add GITHUB_TOKEN.`);
+  }
+  if (config.token === null) throw new Fault("unauthorised", noCredential);
+  return sendToGitHub(config.apiUrl, config.token, call);
+}
+
+/** A token that was withdrawn before its time is replaced once: 401 means that nothing was done. */
+async function asInstallation(
+  apiUrl: string,
+  app: NonNullable<Config["github"]["app"]>,
+  place: string,
+  token: string,
+  call: GitHubCall,
+): Promise<GitHubPage> {
   try {
-    response = await fetch(`${config.apiUrl.replace(/\/+$/, "")}${call.path}`, {
-      method: call.method,
-      headers: {
-        accept: "application/vnd.github+json",
-        authorization: `Bearer ${config.token}`,
-        "user-agent": "switchyard",
-        "x-github-api-version": apiVersion,
-        ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      // The token must not follow a redirect to another host.
-      redirect: "manual",
-      signal: abort.signal,
-    });
-    text = await response.text();
+    return await sendToGitHub(apiUrl, token, call);
   } catch (error) {
-    const timedOut = abort.signal.aborted;
-    const message = timedOut ? `GitHub did not answer within ${call.timeoutMs / 1000} seconds.` : "GitHub could not be reached.";
-    throw new Fault(timedOut ? "timeout" : "unavailable", message, { retry: unseen, cause: error });
-  } finally {
-    clearTimeout(timer);
+    if (!(error instanceof Fault) || error.kind !== "unauthorised") throw error;
+    forgetInstallation(apiUrl, app, place);
+    const fresh = await installationToken(apiUrl, app, place, Date.now());
+    if (fresh === null || fresh === token) throw error;
+    return sendToGitHub(apiUrl, fresh, call);
   }
-  if (!response.ok) throw faultOf(response, text, unseen);
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Fault("provider", "GitHub answered with something that is not JSON.", { retry: unseen, cause: error });
-  }
-}
-
-const errorBody = z.object({ message: z.string() });
-
-function faultOf(response: Response, text: string, unseen: "unknown" | "later"): Fault {
-  const said = messageOf(text);
-  const { status } = response;
-  if (status === 429 || (status === 403 && isRateLimit(response, said)))
-    return new Fault("rate_limited", `GitHub asks us to wait${said}`, { retryAfterMs: retryAfterMs(response, Date.now()) });
-  // 503 says that nothing was done; other failures of the server leave that open.
-  if (status >= 500) return new Fault("unavailable", `GitHub has a fault (${status})${said}`, { retry: status === 503 ? "later" : unseen });
-  switch (status) {
-    case 401:
-      return new Fault("unauthorised", `GitHub refused GITHUB_TOKEN: it is wrong, expired or revoked${said}`);
-    case 403:
-      return new Fault("forbidden", `GITHUB_TOKEN may not do this${said}`);
-    case 404:
-      return new Fault("not_found", `GitHub knows no such place, or GITHUB_TOKEN may not see it${said}`);
-    case 410:
-      return new Fault("not_found", `This place is gone from GitHub${said}`);
-    case 422:
-      return new Fault("bad_input", `GitHub did not accept the text${said}`);
-    default:
-      return new Fault("provider", `GitHub answered ${status}${status < 400 ? ": the repository may have moved" : ""}${said}`, {
-        retry: "never",
-      });
-  }
-}
-
-/** GitHub's own words, as the end of our sentence. */
-function messageOf(text: string): string {
-  try {
-    const parsed = errorBody.safeParse(JSON.parse(text));
-    return parsed.success ? `: ${parsed.data.message.slice(0, 200)}` : ".";
-  } catch {
-    // Not JSON: a page of a proxy between us, which says nothing to people.
-    return ".";
-  }
-}
-
-const isRateLimit = (response: Response, said: string): boolean =>
-  response.headers.get("x-ratelimit-remaining") === "0" || response.headers.has("retry-after") || /rate limit/i.test(said);
-
-function retryAfterMs(response: Response, nowMs: number): number {
-  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-  if (Number.isFinite(seconds) && seconds >= 0) return Math.min(retryAfterCapMs, seconds * 1000);
-  const resetMs = Number(response.headers.get("x-ratelimit-reset") ?? Number.NaN) * 1000;
-  if (Number.isFinite(resetMs)) return Math.min(retryAfterCapMs, Math.max(1000, resetMs - nowMs));
-  return retryAfterDefaultMs;
 }

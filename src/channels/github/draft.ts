@@ -7,11 +7,8 @@ import type { GitHubUser } from "./payloads.ts";
 /** Somebody at GitHub. `association` is GitHub's own word about the author of a text, null where it says none. */
 export type Actor = { login: string; kind: "person" | "bot" | "self" | "ghost"; association: string | null };
 
-/** Who stands behind a trigger: people (the author of the words first, then whoever sent the event), a CI system (`own`: surely of a branch of this repository), or ourselves. */
-export type Source =
-  | { kind: "people"; actors: [Actor, ...Actor[]] }
-  | { kind: "ci"; name: string; own: boolean }
-  | { kind: "ourselves"; login: string };
+/** Who stands behind a trigger: people (the author of the words first, then whoever sent the event), or a CI system (`own`: surely of a branch of this repository). */
+export type Source = { kind: "people"; actors: [Actor, ...Actor[]] } | { kind: "ci"; name: string; own: boolean };
 
 /** Words that stand beside a trigger, and who wrote them: shown only where their author is of the team. */
 export type Words = { text: string; by: Actor };
@@ -25,7 +22,8 @@ export type Draft = {
   subject: Words | null;
 };
 
-export type Delivery = { deliveryId: string; nowMs: number; login: string; secret: string | null };
+/** `deliveryId` is what the delivery is, `label` what GitHub calls this transport of it. */
+export type Delivery = { deliveryId: string; label: string; nowMs: number; login: string; secret: string | null };
 
 const sameLogin = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
@@ -92,6 +90,7 @@ export function draftOf(delivery: Delivery, input: DraftInput): Draft {
     id: triggerIdOf("github", delivery.deliveryId, threadId),
     source: "github",
     deliveryId: delivery.deliveryId,
+    label: delivery.label,
     threadId,
     place: input.place,
     threadKey: input.threadKey,

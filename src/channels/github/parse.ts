@@ -1,5 +1,5 @@
 // GitHub's payloads become drafts of triggers: one a thread, with only what is needed. No I/O: who people are is looked up later.
-import { sha256Hex } from "../../core/ids.ts";
+import { ownerOf, sha256Hex, threadIdOf } from "../../core/ids.ts";
 import { readMarker } from "../../core/marker.ts";
 import { mentions } from "../../core/mention.ts";
 import {
@@ -69,13 +69,15 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
 
   issue_comment(payload, delivery, kind, action) {
     const { comment, issue } = payload;
+    const thread = issueThread(payload.repository.full_name, issue, delivery);
+    const { said, echo } = commentWords(payload, comment, action, delivery, thread);
     return [
       {
-        ...issueThread(payload.repository.full_name, issue, delivery),
+        ...thread,
         kind,
-        ...commentWords(payload, comment, action, delivery),
+        ...said,
         externalId: comment.id,
-        facts: { action, url: comment.html_url, ...echoFact(comment.body, action, delivery) },
+        facts: { action, url: comment.html_url, ...echo },
       },
     ];
   },
@@ -109,11 +111,13 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
 
   pull_request_review(payload, delivery, kind, action) {
     const { review } = payload;
+    const thread = pullThread(payload.repository.full_name, payload.pull_request, delivery);
+    const { said, echo } = commentWords(payload, review, action, delivery, thread);
     return [
       {
-        ...pullThread(payload.repository.full_name, payload.pull_request, delivery),
+        ...thread,
         kind,
-        ...commentWords(payload, review, action, delivery),
+        ...said,
         externalId: review.id,
         facts: {
           action,
@@ -122,6 +126,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           ...headFacts(payload.pull_request),
           sha: review.commit_id ?? payload.pull_request.head.sha,
           url: review.html_url,
+          ...echo,
         },
       },
     ];
@@ -130,11 +135,13 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
   pull_request_review_comment(payload, delivery, kind, action) {
     const { comment } = payload;
     const head = headFacts(payload.pull_request);
+    const thread = pullThread(payload.repository.full_name, payload.pull_request, delivery);
+    const { said, echo } = commentWords(payload, comment, action, delivery, thread);
     return [
       {
-        ...pullThread(payload.repository.full_name, payload.pull_request, delivery),
+        ...thread,
         kind,
-        ...commentWords(payload, comment, action, delivery),
+        ...said,
         externalId: comment.id,
         facts: {
           action,
@@ -144,7 +151,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           path: head.fork ? null : comment.path,
           in_reply_to: comment.in_reply_to_id ? String(comment.in_reply_to_id) : null,
           url: comment.html_url,
-          ...echoFact(comment.body, action, delivery),
+          ...echo,
         },
       },
     ];
@@ -292,37 +299,40 @@ function changeOrWords(
   };
 }
 
-/** Comments and reviews. Our own are known by their marker alone: the account may be shared, and its name may be set wrong. */
+/**
+ * Comments and reviews. [M2] A marker is a claim: it names the row of this very thread that the words may be, and the thread confirms
+ * it or not. Its author stays who wrote it, because anybody can copy what we said elsewhere, marker and all.
+ */
 function commentWords(
   payload: Changed,
   comment: { body: string | null; user: GitHubUser; author_association: string | null },
   action: string,
   delivery: Delivery,
-): Pick<DraftInput, "source" | "text" | "addressed"> {
+  thread: Thread,
+): { said: Pick<DraftInput, "source" | "text" | "addressed">; echo: { echoOf?: string } } {
   const author = authorOf(comment, delivery);
   const sender = senderOf(payload.sender, author, delivery);
+  const source = byPeople(authorAndSender(author, sender));
   const body = comment.body ?? "";
   switch (action) {
     case "created":
     case "submitted": {
-      const ours = delivery.secret === null ? null : readMarker(delivery.secret, body);
-      if (ours) return { source: { kind: "ourselves", login: author.login }, text: ours.body, addressed: false };
-      return { source: byPeople(authorAndSender(author, sender)), text: body, addressed: mentions(body, delivery.login) };
+      const marked = delivery.secret === null ? null : readMarker(delivery.secret, body);
+      const ours = marked && ownerOf(marked.outboundId, "thr") === threadIdOf("github", thread.place, thread.threadKey);
+      return {
+        said: { source, text: body, addressed: mentions(body, delivery.login) },
+        echo: ours ? { echoOf: marked.outboundId } : {},
+      };
     }
     case "edited": {
       const before = payload.changes?.body?.from ?? body;
-      return { source: byPeople(authorAndSender(author, sender)), text: body, addressed: newlyNames(body, before, delivery) };
+      return { said: { source, text: body, addressed: newlyNames(body, before, delivery) }, echo: {} };
     }
     default:
       // Deleted or dismissed: what was said is not said again.
-      return { source: byPeople([sender]), text: "", addressed: false };
+      return { said: { source: byPeople([sender]), text: "", addressed: false }, echo: {} };
   }
 }
-
-const echoFact = (body: string | null, action: string, delivery: Delivery): { echoOf?: string } => {
-  const ours = action === "created" && delivery.secret !== null ? readMarker(delivery.secret, body ?? "") : null;
-  return ours ? { echoOf: ours.outboundId } : {};
-};
 
 const assignment = (text: string, subject: Words): Pick<DraftInput, "text" | "addressed" | "subject"> => ({
   text,

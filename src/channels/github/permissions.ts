@@ -4,7 +4,7 @@ import { authorityOf, laneOf, lower } from "../../core/authority.ts";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Principal } from "../../protocol/principal.ts";
-import { callGitHub } from "./api.ts";
+import { callGitHub, canCallGitHub } from "./api.ts";
 import type { Actor, Draft } from "./draft.ts";
 
 const timeoutMs = 5_000;
@@ -42,8 +42,6 @@ export async function principalOf(draft: Draft, lookup: Lookup): Promise<Princip
         name: source.name.slice(0, 200),
         ...(source.own ? { onBehalfOf: "member" as const } : {}),
       };
-    case "ourselves":
-      return { role: "agent", id: source.login.toLowerCase(), name: source.login };
     case "people": {
       const principals = await Promise.all(source.actors.map((actor) => actorPrincipal(actor, draft.trigger.place, lookup)));
       return principals.reduce((a, b) => (lower(authorityOf(a), authorityOf(b)) === authorityOf(a) ? a : b));
@@ -89,7 +87,7 @@ const cache = new Map<string, { member: boolean; untilMs: number }>();
 const permission = z.object({ permission: z.string(), role_name: z.optional(z.nullable(z.string())) });
 
 async function mayWrite(place: string, login: string, lookup: Lookup): Promise<boolean> {
-  if (lookup.config.token === null) return false;
+  if (!canCallGitHub(lookup.config)) return false;
   const key = `${lookup.config.apiUrl} ${place} ${login}`.toLowerCase();
   const known = cache.get(key);
   if (known && known.untilMs > lookup.nowMs) return known.member;

@@ -58,7 +58,11 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     }
     case "thread.duplicate":
-      return { filter: "detail", text: "The same event came again and was not taken twice", ids: [event.triggerId] };
+      return {
+        filter: "detail",
+        text: `Came again and was not taken twice${event.of ? `: duplicate of ${event.of} by its ${event.by}` : ""}`,
+        ids: [event.triggerId],
+      };
     case "thread.subscribed":
       return { filter: "detail", text: "The thread now passes through to the task", ids: compact([event.taskId, event.decisionId]) };
     case "thread.unsubscribed":
@@ -168,6 +172,37 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     case "task.cancel":
       return withDetail({ filter: "said", text: `${event.by.name} stops it`, tone: "wait", ids: [] }, event.reason);
+    case "task.rejected":
+      return withDetail({ filter: "said", text: "A message was not taken", tone: "bad", ids: [event.itemId] }, event.reason);
+    case "task.backlog":
+      return withDetail(
+        { filter: "said", text: backlogWords[event.change](event.by?.name ?? "The task"), ids: [event.itemId] },
+        event.text,
+      );
+    case "task.interrupted":
+      return { filter: "said", text: `${event.by.name} interrupts it`, tone: "wait", ids: event.commands };
+    case "task.spawned":
+      return withDetail(
+        { filter: "work", text: `Starts a child (${event.profile}) with ${event.share} model calls`, ids: [event.child] },
+        event.title,
+      );
+    case "task.child":
+      return {
+        filter: "work",
+        text: `A child has ended: ${event.kindOfReport}; ${event.returned} model calls came back`,
+        ids: [event.child, event.report],
+      };
+    case "task.compacted":
+      return {
+        filter: "detail",
+        text: `Puts the older part of its transcript aside (${event.charsBefore} → ${event.charsAfter} characters)`,
+        ids: [event.segment],
+      };
+    case "task.hand_off":
+      return withDetail(
+        { filter: "work", text: `Handed on from ${event.from} to ${event.to} (${event.count})`, ids: [] },
+        `${event.reason} — ${event.summary}`,
+      );
     case "task.released":
       return { filter: "detail", text: `Gives back ${event.threadSeqs.length} unread rows`, ids: [event.threadId] };
     case "endpoint.enrolled":
@@ -184,6 +219,14 @@ export function describeEvent(event: SwitchyardEvent): Line {
       return withDetail({ filter: "work", text: "Stop of a command", tone: "wait", ids: [event.commandId] }, event.why);
   }
 }
+
+const backlogWords = {
+  hold: (who: string) => `${who} queues a message`,
+  edit: (who: string) => `${who} changes a message before it is read`,
+  withdraw: (who: string) => `${who} takes a message back`,
+  now: (who: string) => `${who} hands a queued message over at once`,
+  next: (who: string) => `${who} goes on with a queued message`,
+} as const;
 
 const confidence = (value: number | undefined): string => (value === undefined ? "" : `, ${Math.round(value * 100)} % sure`);
 

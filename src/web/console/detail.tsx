@@ -1,4 +1,5 @@
 // Pages of one thing: a task with its timeline, a thread, a decision, and why a trigger was (not) answered.
+import { useSignal } from "@preact/signals";
 import type { BoardState } from "../../protocol/board.ts";
 import type { DecisionAnswer, TaskAnswer, ThreadAnswer, TimelineEntry, WhyAnswer } from "../../protocol/console.ts";
 import type { ThreadRow } from "../../protocol/thread.ts";
@@ -7,8 +8,10 @@ import { StateMark } from "../shared/icons.tsx";
 import { FoldedMarkdown } from "../shared/markdown.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed, exact } from "../shared/time.ts";
+import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { api, change } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
 
 const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
@@ -23,7 +26,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
   const answer = useAnswer<TaskAnswer>(`tasks/${props.id}`, live?.revision);
   return (
     <Answer of={answer}>
-      {({ card, start, tainted, timeline, reports, cut }) => {
+      {({ card, start, tainted, timeline, reports, cut, backlog, children, profile, allowance }) => {
         const now = live && live.revision > card.revision ? live : card;
         // Where it was asked: the topic's first row is only its copy.
         const decision = timeline.find(({ event }) => event.kind === "router.decision" && event.decisionId === start.decisionId)?.event;
@@ -57,8 +60,24 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                   {tainted ? ", tainted by public text: it runs no commands" : ""}
                 </Fact>
                 <Fact name="Model calls">
-                  {now.modelCalls} of {start.maxModelCalls}
+                  {now.modelCalls} of {allowance}
                 </Fact>
+                <Fact name="Profile">{profile}</Fact>
+                {start.parent ? (
+                  <Fact name="Child of">
+                    <Id id={start.parent.taskId} />
+                  </Fact>
+                ) : null}
+                {children.length === 0 ? null : (
+                  <Fact name="Children">
+                    {children.map((child) => (
+                      <span key={child.taskId}>
+                        <a href={`#/task/${child.taskId}`}>{child.title}</a> ({child.profile}, {child.share} model calls
+                        {child.open ? ", at work" : ""}){" "}
+                      </span>
+                    ))}
+                  </Fact>
+                )}
                 <Fact name="Decision">
                   <Id id={start.decisionId} /> · <a href={`#/trigger/${asked ?? start.quote.triggerId}`}>why?</a>
                 </Fact>
@@ -73,6 +92,38 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </div>
               ) : null}
             </Panel>
+            {backlog.length === 0 ? null : (
+              <Panel title="Queued messages" aside={<span class="muted">done next, oldest first</span>}>
+                <ul class="list said-list">
+                  {backlog.map((item) => (
+                    <li key={item.itemId} class="said">
+                      <p class="said-head muted">
+                        <strong dir="auto">{item.from}</strong> · <Ago atMs={item.atMs} />
+                      </p>
+                      <p class="said-text" dir="auto">
+                        {item.text}
+                      </p>
+                      {(["now", "withdraw"] as const).map((what) => (
+                        <button
+                          key={what}
+                          type="button"
+                          class="btn btn-bare"
+                          aria-label={`${what === "now" ? "Hand over now" : "Remove"}: “${item.text.slice(0, 60)}”`}
+                          onClick={() =>
+                            void change(
+                              () => api("POST", `tasks/${now.taskId}/backlog/${item.itemId}`, { change: what }),
+                              what === "now" ? "It is handed over at the next step." : "It was removed.",
+                            )
+                          }
+                        >
+                          {what === "now" ? "Now" : "Remove"}
+                        </button>
+                      ))}
+                    </li>
+                  ))}
+                </ul>
+              </Panel>
+            )}
             <Panel title="Timeline" aside={cut ? <span class="tone-wait">cut: not all events are shown</span> : null}>
               <Timeline entries={timeline} startMs={timeline[0]?.atMs ?? start.atMs} />
             </Panel>
@@ -163,10 +214,11 @@ export function ThreadPage(props: { id: string; board: BoardState }) {
 }
 
 export function DecisionPage(props: { id: string }) {
-  const answer = useAnswer<DecisionAnswer>(`decisions/${props.id}`);
+  const marked = useSignal(0);
+  const answer = useAnswer<DecisionAnswer>(`decisions/${props.id}`, marked.value);
   return (
     <Answer of={answer}>
-      {({ decision, events }) => (
+      {({ decision, events, mark }) => (
         <div class="stack">
           <Panel title={`Decision: ${decision.tool}`}>
             <dl class="facts-wide">
@@ -192,10 +244,17 @@ export function DecisionPage(props: { id: string }) {
                   <Id id={decision.threadId} />
                 </Fact>
               ) : null}
+              {decision.policy ? (
+                <Fact name="Policy">
+                  <a href="#/rules">{decision.policy.id}</a>, version {decision.policy.version}
+                  {decision.policy.why === "" ? "" : `: ${decision.policy.why}`}
+                </Fact>
+              ) : null}
             </dl>
             <blockquote class="asked" dir="auto">
               {decision.reason}
             </blockquote>
+            <MarkDecision answer={{ decision, events, ...(mark ? { mark } : {}) }} onMarked={() => marked.value++} />
           </Panel>
           <Panel title="What followed">
             <Timeline

@@ -11,6 +11,7 @@ import { linkOf, type Route } from "./model.ts";
 import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
 import { PeoplePage } from "./people.tsx";
+import { RulesPage } from "./rules.tsx";
 import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
 
 function SignIn(props: { message: string | null }) {
@@ -67,6 +68,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/decisions", "Decisions", "decisions"],
   ["#/machines", "Machines", "machines"],
   ["#/people", "People", "people"],
+  ["#/rules", "Rules", "rules"],
 ];
 
 const Top = () => (
@@ -128,6 +130,8 @@ function Page(props: { board: BoardState }) {
       return <MachinesPage board={props.board} />;
     case "people":
       return <PeoplePage />;
+    case "rules":
+      return <RulesPage />;
     case "task":
       return <TaskPage key={at.id} id={at.id} board={props.board} />;
     case "thread":

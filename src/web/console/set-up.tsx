@@ -1,16 +1,16 @@
-// What is set up and what is missing, from /health, with the command that helps.
+// What is set up and what is missing, from /health, with the command that helps; GitHub step by step.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import type { GitHubSetUpAnswer } from "../../protocol/console.ts";
 import { DoorError, fetchJson } from "../shared/fetch-json.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
-import { CopyLine, Empty, Panel } from "./parts.tsx";
+import { CopyLine, Empty, Panel, useAnswer } from "./parts.tsx";
 
 type Health = {
   status: string;
   version: string;
   missing: { name: string; purpose: string }[];
   model: { ready: boolean; note: string };
-  github: { note: string; lastPing: string | null; lastDelivery: string | null };
 };
 
 const Mark = (props: { good: boolean; children: string }) => (
@@ -42,20 +42,44 @@ export function SetUp() {
         <Empty>{state}</Empty>
       </Panel>
     );
-  const hookHeard = state.github.lastPing !== null || state.github.lastDelivery !== null;
   return (
     <Panel title="Set-up" aside={<span class="muted">version {state.version}</span>}>
       <div class="set-up">
         <Mark good={state.model.ready}>{`Model: ${state.model.note}`}</Mark>
-        <Mark good={hookHeard}>{`GitHub: ${state.github.note}`}</Mark>
-        {hookHeard ? null : <CopyLine text={`${location.origin}/hooks/github`} label="address for GitHub's webhook" />}
-        {state.missing.map(({ name, purpose }) => (
-          <div key={name}>
-            <Mark good={false}>{`${name} is missing: it ${purpose}.`}</Mark>
-            <CopyLine text={`npx wrangler secret put ${name}`} label={`command that sets ${name}`} />
-          </div>
-        ))}
+        {state.missing
+          .filter(({ name }) => !name.startsWith("GITHUB_"))
+          .map(({ name, purpose }) => (
+            <div key={name}>
+              <Mark good={false}>{`${name} is missing: it ${purpose}.`}</Mark>
+              <CopyLine text={`npx wrangler secret put ${name}`} label={`command that sets ${name}`} />
+            </div>
+          ))}
+        <GitHubSteps />
       </div>
     </Panel>
+  );
+}
+
+/** GitHub in steps: the first that is not done is open, the others can be opened. */
+function GitHubSteps() {
+  const answer = useAnswer<GitHubSetUpAnswer>("github");
+  if (answer.kind !== "here") return null;
+  const { steps } = answer.value;
+  const next = steps.findIndex(({ done }) => !done);
+  return (
+    <details class="set-up-steps" open={next >= 0}>
+      <summary>
+        GitHub: {steps.filter(({ done }) => done).length} of {steps.length} steps done
+      </summary>
+      <ol>
+        {steps.map(({ title, done, text, paste }, at) => (
+          <li key={title}>
+            <Mark good={done}>{`${title}${done ? "" : at === next ? " — next" : ""}`}</Mark>
+            <p class="muted fine-print">{text}</p>
+            {at === next ? paste.map((line) => <CopyLine key={line.text} text={line.text} label={line.label} />) : null}
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }

@@ -31,6 +31,10 @@ export function statusView(card: StatusFields): StatusView {
   }
 }
 
+/** Whether a message to the task meets work that is under way. */
+export const isBusy = (card: StatusFields): boolean =>
+  card.status === "running" || (card.status === "waiting" && card.waitingFor !== "you");
+
 /** What a person may do with a task now. */
 export function actionsOf(card: StatusFields): readonly ("stop" | "continue" | "accept" | "reject")[] {
   switch (card.status) {

@@ -2,12 +2,13 @@
 import { useState } from "preact/hooks";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
-import { actionsOf, statusView } from "../shared/status.ts";
+import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
+import { write } from "./keep.ts";
 import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
-import { act, say } from "./store.ts";
+import { act, amend, say } from "./store.ts";
 
 const words = {
   stop: { idle: "Stop", pressed: "Stopping" },
@@ -48,6 +49,57 @@ function Actions(props: { topic: TopicView }) {
         );
       })}
     </>
+  );
+}
+
+const Small = (props: { word: string; about: string; onClick: () => void }) => (
+  <button type="button" class="btn btn-bare" aria-label={`${props.word} “${props.about}”`} onClick={props.onClick}>
+    {props.word}
+  </button>
+);
+
+/** What waits for the current work's report: each can be changed, handed over now, or taken back. */
+function Backlog(props: { topic: TopicView }) {
+  const { queued, threadId } = props.topic;
+  const [editing, setEditing] = useState<string | null>(null);
+  if (queued.length === 0) return null;
+  return (
+    <section class="card-rows backlog" aria-label="Queued messages">
+      <p class="fine muted">Queued</p>
+      {queued.map(({ clientMsgId: id, text }) => (
+        <div key={id} class="card-foot">
+          {editing === id ? (
+            <Composer
+              small
+              autoFocus
+              draftKey={`edit:${id}`}
+              label="Edit"
+              placeholder={text}
+              onSend={(next) => {
+                amend(threadId, id, "edit", next);
+                setEditing(null);
+              }}
+            />
+          ) : (
+            <p class="plain" dir="auto">
+              {text}
+            </p>
+          )}
+          <span class="card-buttons">
+            <Small
+              word={editing === id ? "Cancel" : "Edit"}
+              about={text}
+              onClick={() => {
+                if (editing !== id) write(`edit:${id}`, text);
+                setEditing(editing === id ? null : id);
+              }}
+            />
+            <Small word="Now" about={text} onClick={() => amend(threadId, id, "now")} />
+            <Small word="Remove" about={text} onClick={() => amend(threadId, id, "withdraw")} />
+          </span>
+        </div>
+      ))}
+    </section>
   );
 }
 
@@ -103,6 +155,7 @@ export function TaskCardView(props: { topic: TopicView }) {
           <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
         ))}
       </div>
+      <Backlog topic={topic} />
       <footer class="card-foot">
         {open || replying ? (
           <Composer
@@ -111,7 +164,8 @@ export function TaskCardView(props: { topic: TopicView }) {
             draftKey={`draft:${topic.threadId}`}
             label={`Reply to the task “${title}”`}
             placeholder={view?.forYou ? "Answer …" : "Reply to this task …"}
-            onSend={(text) => say(topic.threadId, text)}
+            busy={card !== null && isBusy(card)}
+            onSend={(text, mode) => say(topic.threadId, text, mode)}
           />
         ) : null}
         <span class="card-buttons">

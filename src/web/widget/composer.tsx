@@ -1,5 +1,6 @@
 // Where people write. It is never disabled, and what stands in it survives a reload.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { InputMode } from "../../protocol/trigger.ts";
 import { maxMessageChars } from "../../protocol/widget-wire.ts";
 import { SendIcon } from "../shared/icons.tsx";
 import { read, write } from "./keep.ts";
@@ -12,7 +13,9 @@ type Props = {
   autoFocus?: boolean;
   /** A text to put into the field, for a suggestion or a refused message. */
   given?: { text: string; at: number } | null;
-  onSend: (text: string) => void;
+  /** The task is at work: what is said may also wait for its report, or stop it first. */
+  busy?: boolean;
+  onSend: (text: string, mode?: InputMode) => void;
 };
 
 export function Composer(props: Props) {
@@ -42,10 +45,10 @@ export function Composer(props: Props) {
     field.current?.focus();
   }, [props.given]);
 
-  const submit = () => {
+  const submit = (mode?: InputMode) => {
     const message = text.trim();
     if (message !== "" && left >= 0) {
-      props.onSend(message);
+      props.onSend(message, mode);
       change("");
     }
     field.current?.focus();
@@ -80,6 +83,16 @@ export function Composer(props: Props) {
       <button type="submit" class={text.trim() === "" ? "btn send" : "btn btn-main send"} aria-label="Send">
         <SendIcon />
       </button>
+      {props.busy && text.trim() !== "" ? (
+        <p class="composer-note card-line">
+          <button type="button" class="btn btn-bare" onClick={() => submit("queue")}>
+            Queue
+          </button>
+          <button type="button" class="btn btn-bare" onClick={() => submit("interrupt")}>
+            Interrupt
+          </button>
+        </p>
+      ) : null}
       {left < 500 ? (
         <p class={left < 0 ? "composer-note tone-bad" : "composer-note muted"} role="status">
           {left < 0 ? `${-left} characters too many: split it into two messages.` : `${left} characters left.`}

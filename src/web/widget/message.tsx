@@ -17,6 +17,7 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
   const { row } = props.shown;
   switch (row.kind) {
     case "topic":
+    case "amend":
       return null;
     case "message":
       return row.from.you ? (

@@ -101,12 +101,14 @@ export type TopicView = {
   latest: readonly ShownRow[];
   pending: readonly OutboxEntry[];
   draft: Draft | null;
+  /** Messages that wait until the current work has reported, oldest first. */
+  queued: readonly { clientMsgId: string; text: string }[];
   /** Buttons that were pressed and are not confirmed yet. */
   pressed: readonly ("stop" | "continue" | "accept" | "reject")[];
 };
 
 export type Item =
-  | { kind: "row"; key: string; seq: number; row: Exclude<WidgetRow, { kind: "topic" }> }
+  | { kind: "row"; key: string; seq: number; row: Exclude<WidgetRow, { kind: "topic" | "amend" }> }
   | { kind: "topic"; key: string; topic: TopicView }
   | { kind: "draft"; key: string; draft: Draft }
   | { kind: "pending"; key: string; entry: OutboxEntry };
@@ -119,8 +121,34 @@ function pendingOf(outbox: Outbox, rows: readonly ShownRow[], threadIds: readonl
   return outbox.entries.filter((entry) => isSend(entry) && threadIds.includes(entry.frame.threadId) && !shown.has(entry.frame.clientMsgId));
 }
 
+/** The conversation as it counts now: edited words stand for the first ones, and what was taken back is gone. */
+export function amended(rows: readonly ShownRow[]): ShownRow[] {
+  const words = new Map<string, string | null>();
+  for (const { row } of rows) {
+    if (row.kind !== "amend") continue;
+    if (row.change === "edit") words.set(row.of, row.text);
+    if (row.change === "withdraw") words.set(row.of, null);
+  }
+  return rows.flatMap((shown) => {
+    const { row } = shown;
+    if (row.kind === "amend") return [];
+    if (row.kind !== "message" || row.clientMsgId === undefined) return [shown];
+    const text = words.get(row.clientMsgId);
+    return text === undefined ? [shown] : text === null ? [] : [{ ...shown, row: { ...row, text } }];
+  });
+}
+
 function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, { kind: "topic" }>): TopicView {
-  const all = state.rows[row.topicThreadId] ?? [];
+  const rows = state.rows[row.topicThreadId] ?? [];
+  const card = state.cards[row.taskId] ?? null;
+  const backlog = card?.backlog ?? [];
+  const said = amended(rows);
+  const idOf = (shown: ShownRow): string => (shown.row.kind === "message" ? (shown.row.clientMsgId ?? "") : "");
+  const queued = backlog.flatMap((id) => {
+    const shown = said.find((each) => idOf(each) === id);
+    return shown?.row.kind === "message" ? [{ clientMsgId: id, text: shown.row.text }] : [];
+  });
+  const all = said.filter((shown) => !backlog.includes(idOf(shown)));
   const lastReply = all.findLastIndex((shown) => shown.row.kind === "reply");
   // The first row repeats the request that stands above the card: it is shown only together with others.
   const cut = lastReply < 0 ? Math.min(1, all.length) : lastReply;
@@ -130,11 +158,12 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
     threadId: row.topicThreadId,
     title: row.title,
     atMs: row.atMs,
-    card: state.cards[row.taskId] ?? null,
+    card,
     earlier: all.slice(0, cut),
     latest: all.slice(cut),
-    pending: pendingOf(outbox, all, [row.topicThreadId]),
+    pending: pendingOf(outbox, rows, [row.topicThreadId]),
     draft: state.drafts[row.topicThreadId] ?? null,
+    queued,
     pressed,
   };
 }
@@ -146,16 +175,18 @@ const rowKey = (row: WidgetRow, seq: number): string => {
   return row.kind === "reply" && row.id !== undefined ? replyKey(row.id) : `row:${seq}`;
 };
 
+function itemOf({ seq, row }: ShownRow, state: Conversation, outbox: Outbox): Item[] {
+  if (row.kind === "amend") return [];
+  return row.kind === "topic"
+    ? [{ kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }]
+    : [{ kind: "row", key: rowKey(row, seq), seq, row }];
+}
+
 /** The page from top to bottom: messages, tasks as cards, and what waits to be sent. */
 export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
   const rootId = state.welcome?.rootThreadId ?? null;
   const rows = rootId === null ? [] : (state.rows[rootId] ?? []);
-  const items = rows.map(
-    ({ seq, row }): Item =>
-      row.kind === "topic"
-        ? { kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }
-        : { kind: "row", key: rowKey(row, seq), seq, row },
-  );
+  const items = rows.flatMap((shown) => itemOf(shown, state, outbox));
   const draft = rootId === null ? undefined : state.drafts[rootId];
   if (draft) items.push({ kind: "draft", key: replyKey(draft.draftId), draft });
   const pending = pendingOf(outbox, rows, rootId === null ? [rootPlaceholder] : [rootPlaceholder, rootId]);

@@ -1,7 +1,7 @@
 // What a person sent and the cloud has not yet confirmed. Nothing leaves it but by an ack or a refusal.
 import type { WidgetClientFrame } from "../../protocol/widget-frames.ts";
 
-export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" }>;
+export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amend" }>;
 
 /** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
 export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
@@ -68,9 +68,8 @@ export const dueFrames = (outbox: Outbox, rootThreadId: string): OutboxFrame[] =
 export function parseEntry(text: string): OutboxEntry | null {
   try {
     const { frame, atMs } = JSON.parse(text) as { frame: OutboxFrame; atMs: number };
-    const isSend = frame.t === "send" && typeof frame.text === "string";
-    const isAct = frame.t === "act" && typeof frame.taskId === "string" && typeof frame.action === "string";
-    if ((!isSend && !isAct) || typeof frame.clientMsgId !== "string" || typeof frame.threadId !== "string") return null;
+    const content = frame.t === "send" ? frame.text : frame.t === "act" ? frame.taskId && frame.action : frame.of && frame.change;
+    if ([frame.clientMsgId, frame.threadId, content].some((field) => typeof field !== "string")) return null;
     return { frame, atMs: typeof atMs === "number" ? atMs : 0, state: "waiting" };
   } catch {
     // Kept by an older version, or damaged: there is nothing in it that could be sent.

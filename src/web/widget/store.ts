@@ -1,6 +1,7 @@
 // The widget's state and the one connection that feeds it.
 import { batch, computed, signal } from "@preact/signals";
 import ReconnectingSocket from "partysocket/ws";
+import type { Amendment, InputMode } from "../../protocol/trigger.ts";
 import type { WidgetClientFrame, WidgetServerFrame } from "../../protocol/widget-frames.ts";
 import { widgetClose, widgetProtocol } from "../../protocol/widget-wire.ts";
 import { DoorError } from "../shared/fetch-json.ts";
@@ -228,9 +229,19 @@ function put(frame: OutboxFrame): void {
 
 const newId = (): string => crypto.randomUUID().replaceAll("-", "");
 
-/** Says something in the root (`null`) or in a task's topic. */
-export const say = (threadId: string | null, text: string): void =>
-  put({ t: "send", clientMsgId: newId(), threadId: threadId ?? conversation.value.welcome?.rootThreadId ?? rootPlaceholder, text });
+/** Says something in the root (`null`) or in a task's topic, where it may be queued or interrupt. */
+export const say = (threadId: string | null, text: string, mode?: InputMode): void =>
+  put({
+    t: "send",
+    clientMsgId: newId(),
+    threadId: threadId ?? conversation.value.welcome?.rootThreadId ?? rootPlaceholder,
+    text,
+    ...(mode === undefined || mode === "steer" ? {} : { mode }),
+  });
+
+/** Changes a message that its task has not read yet. */
+export const amend = (threadId: string, of: string, change: Amendment, text?: string): void =>
+  put({ t: "amend", clientMsgId: newId(), threadId, of, change, ...(text === undefined ? {} : { text }) });
 
 export function act(topic: { taskId: string; threadId: string }, action: "stop" | "continue" | "accept" | "reject"): void {
   put({ t: "act", clientMsgId: newId(), taskId: topic.taskId, threadId: topic.threadId, action });

@@ -1,0 +1,73 @@
+// A delivery of the generic webhook becomes a trigger. The sender holds the secret, and so speaks for the people it names.
+import * as z from "zod/mini";
+import { threadIdOf, triggerIdOf } from "../../core/ids.ts";
+import { Fault } from "../../protocol/fault.ts";
+import type { Trigger } from "../../protocol/trigger.ts";
+import { fitText } from "../web.ts";
+
+export const genericSource = "generic";
+
+const key = z.string().check(z.minLength(1), z.maxLength(200));
+
+const genericBody = z.object({
+  /** The sender's own name of the event; `message` and `message.…` are something that somebody said. */
+  kind: z.string().check(z.minLength(1), z.maxLength(80)),
+  text: z.string().check(z.maxLength(1_000_000)),
+  /** What belongs together; without it each message is a thread of its own. */
+  thread: z.optional(key),
+  title: z.optional(z.string().check(z.maxLength(300))),
+  url: z.optional(z.string().check(z.maxLength(2000), z.regex(/^https?:\/\//, "must be an http or https address"))),
+  /** Never an owner: an owner's word needs an owner's session. Without a role nobody is vouched for. */
+  principal: z.optional(
+    z.object({
+      id: key,
+      name: z.optional(z.string().check(z.maxLength(200))),
+      role: z.optional(z.enum(["member", "guest", "public", "bot"])),
+    }),
+  ),
+  /** Events that mean the same message carry the same key: the first one counts. */
+  messageKey: z.optional(key),
+  addressed: z.optional(z.boolean()),
+});
+
+export type GenericDelivery = { place: string; deliveryId: string; nowMs: number };
+
+/** The trigger of a delivery, and whether its text was cut: then the whole body is kept beside it. */
+export function parseGeneric(body: unknown, { place, deliveryId, nowMs }: GenericDelivery): { trigger: Trigger; cut: boolean } {
+  const parsed = genericBody.safeParse(body);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+  }
+  const { kind, text, thread, title, url, principal, messageKey, addressed } = parsed.data;
+  // [G7] The message key is the identity where there is one, so that a pair of events meets in one thread as one trigger.
+  const identity = messageKey === undefined ? `event:${deliveryId}` : `message:${messageKey}`;
+  const threadKey = thread === undefined ? identity : `thread:${thread}`;
+  const threadId = threadIdOf(genericSource, place, threadKey);
+  const fitted = fitText(text);
+  return {
+    cut: fitted.cut,
+    trigger: {
+      id: triggerIdOf(genericSource, identity, threadId),
+      source: genericSource,
+      deliveryId,
+      threadId,
+      place,
+      threadKey,
+      threadTitle: title ?? (thread === undefined ? `${kind} in ${place}` : thread),
+      ...(url === undefined ? {} : { threadUrl: url }),
+      kind,
+      principal: {
+        role: principal?.role ?? "public",
+        id: principal?.id ?? place,
+        name: principal?.name ?? principal?.id ?? place,
+      },
+      addressed: addressed ?? false,
+      text: fitted.text,
+      ...(messageKey === undefined ? {} : { externalId: messageKey }),
+      atMs: nowMs,
+      ...(fitted.cut ? { truncated: true } : {}),
+      hops: 0,
+    },
+  };
+}

@@ -1,0 +1,56 @@
+// Calls of a worker's model before anything is done: do they parse, are they of its profile, may they read what they name?
+import type { ModelReply } from "../protocol/model.ts";
+import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { laneOf } from "./authority.ts";
+import { ownerOf } from "./ids.ts";
+import { toolsOf } from "./profiles.ts";
+import type { TaskState, WorkerCommand } from "./worker-state.ts";
+
+/** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
+export function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
+  if (!Object.hasOwn(workerTools, raw.tool))
+    return { problem: `There is no tool "${raw.tool}". The tools are: ${Object.keys(workerTools).join(", ")}.` };
+  const tool = raw.tool as WorkerTool;
+  const parsed = workerTools[tool].input.safeParse(raw.input);
+  if (parsed.success) return { callId: raw.callId, tool, input: parsed.data } as WorkerCall;
+  const issues = parsed.error.issues.map(
+    (issue) => `${issue.path.length === 0 ? "input" : issue.path.join(".")}: ${issue.message} (${issue.code})`,
+  );
+  return { problem: `The input of ${tool} is not valid. ${issues.join("; ")}` };
+}
+
+/** What of a task's own objects is known of them. */
+type Own = { commandOf: (commandId: string) => WorkerCommand | null; ownsArtifact: (artifactId: string) => boolean };
+
+/** [W11] A task that is not of the team alone reads only its own objects: nothing bleeds out of other threads. */
+export const mayRecall = (task: TaskState, id: string, own: Own): boolean =>
+  (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, own);
+
+export function isOwn(task: TaskState, id: string, own: Own): boolean {
+  const { taskId } = task.start;
+  const thread = ownerOf(id, "thr");
+  return (
+    id === taskId ||
+    task.threads.includes(id) ||
+    (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
+    (/^(rep|seg)_/.test(id) && ownerOf(id, "tsk") === taskId) ||
+    own.commandOf(id) !== null ||
+    own.ownsArtifact(id)
+  );
+}
+
+/** What a model hears that asks for a tool which its profile lacks. */
+export const notOfProfile = (task: TaskState, tool: string): string =>
+  `${tool} is not a tool of the profile ${task.profile.name}. Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
+
+const maxWaitMs = 30 * 24 * 60 * 60_000;
+
+/** When a wait is over: null without a time, at most 30 days ahead. */
+export function waitUntilMs(
+  input: { seconds?: number | undefined; until?: string | undefined },
+  nowMs: number,
+): number | null | "unreadable" {
+  if (input.until === undefined) return input.seconds === undefined ? null : nowMs + Math.min(input.seconds * 1000, maxWaitMs);
+  const atMs = Date.parse(input.until);
+  return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
+}

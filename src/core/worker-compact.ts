@@ -1,0 +1,93 @@
+// Compaction: the older part of a long transcript is put aside, and what counts of it stands in its place. Nothing is deleted.
+import type { WorkerItem } from "../protocol/context-items.ts";
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage } from "../protocol/model.ts";
+import type { Note } from "../protocol/task.ts";
+import { excerpt, parseMessage, renderMessage } from "./context.ts";
+import { childId } from "./ids.ts";
+import { goalItem } from "./worker-context.ts";
+import { type Change, changeOf, type TaskState, type WorkerCommand } from "./worker-state.ts";
+
+/** What stays as it is: the last messages, up to this share of the limit. */
+const keptShare = 0.25;
+const maxApproaches = 200;
+const maxSaid = 60;
+const saidChars = 400;
+
+type Kept = Extract<WorkerItem, { item: "kept" }>;
+
+/** [WX1] Puts aside what is older than the last messages. Made by code from rows that stay, so that it loses no approach and invents none. Null when there is nothing to gain. */
+export function compact(
+  task: TaskState,
+  from: { rows: readonly { row: number; message: ModelMessage }[]; commands: readonly WorkerCommand[]; notes: readonly Note[] },
+): Change | null {
+  if (task.open.kind !== "none") return null;
+  const { rows, commands, notes } = from;
+  const before = task.aside?.segments ?? [];
+  const lastAside = before.at(-1)?.toRow ?? 0;
+  const current = rows.filter(({ row }) => row > lastAside);
+  const tailAt = tailOf(current.map(({ message }) => message));
+  const put = current.slice(0, tailAt);
+  const [first, last] = [put[0], put.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const change = changeOf(task, "its transcript was compacted");
+  const { taskId } = task.start;
+  const id = childId("seg", taskId, before.length + 1);
+  const item: Kept = {
+    item: "kept",
+    segment: id,
+    facts: notes.filter(({ kind }) => kind === "fact").map(({ text }) => text),
+    questions: notes
+      .filter(({ kind }) => kind === "question")
+      .map(({ text, outcome }) => (outcome === undefined ? text : `${text} — ${outcome}`)),
+    approaches: approachesOf(commands, notes),
+    said: saidIn(rows.filter(({ row }) => row <= last.row).map(({ message }) => message)),
+  };
+  const head = renderMessage({ step: task.steps, of: task.allowance }, [goalItem(task), item]);
+  const segment = { id, fromRow: first.row, toRow: last.row };
+  change.task.aside = { segments: [...before, segment], head };
+  const charsBefore = sizeOf(current.map(({ message }) => message)) + (task.aside?.head.length ?? 0);
+  const charsAfter = sizeOf(current.slice(tailAt).map(({ message }) => message)) + head.length;
+  change.events.push({ kind: "task.compacted", segment: id, fromRow: first.row, toRow: last.row, charsBefore, charsAfter });
+  return change;
+}
+
+const sizeOf = (messages: readonly ModelMessage[]): number => messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+
+/** Where the part begins that stays: at a user message, so that no call is parted from its result. */
+function tailOf(messages: readonly ModelMessage[]): number {
+  let at = messages.length;
+  let size = 0;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i];
+    if (message === undefined) break;
+    size += sizeOf([message]);
+    if (size > limits.compactTranscriptChars * keptShare) break;
+    if (message.role === "user") at = i;
+  }
+  return at;
+}
+
+/** [WX2] Every approach with its outcome: what was run, and what the worker noted. Of many, the newest; what was noted always stays. */
+function approachesOf(commands: readonly WorkerCommand[], notes: readonly Note[]): Kept["approaches"] {
+  const noted = notes
+    .filter(({ kind }) => kind === "approach")
+    .map(({ step, text, outcome }) => ({ step, what: text, outcome: outcome ?? "no outcome was noted" }));
+  const room = Math.max(0, maxApproaches - noted.length);
+  const run = [...commands]
+    .sort((a, b) => a.step - b.step)
+    .map(({ step, what, ended, open }) => ({ step, what, outcome: open ? "still open" : (ended ?? "ended") }));
+  return [...noted, ...(room === 0 ? [] : run.slice(-room))].sort((a, b) => a.step - b.step);
+}
+
+/** What people said so far, shortened; the thread has all of it. */
+function saidIn(messages: readonly ModelMessage[]): Kept["said"] {
+  return messages
+    .flatMap((message) => (message.role === "user" ? (parseMessage(message.text)?.items ?? []) : []))
+    .flatMap((item) =>
+      item.item === "row" && item.kind === "message"
+        ? [{ thread: item.thread, seq: item.seq, from: item.from.name, text: excerpt(item.text, saidChars) }]
+        : [],
+    )
+    .slice(-maxSaid);
+}

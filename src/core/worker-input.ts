@@ -1,0 +1,220 @@
+// What people say to a worker that is busy: seen at the next step, kept in a backlog, or first of all the end of what runs.
+// Every row that is handed over is taken or refused with a reason; none is dropped.
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { Amendment, Trigger } from "../protocol/trigger.ts";
+import { atLeast, authorityOf } from "./authority.ts";
+import { childId } from "./ids.ts";
+import { inboxEvent } from "./worker-context.ts";
+import { cancelTask, releaseRows } from "./worker-end.ts";
+import { resumeTask } from "./worker-session.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  heldStep,
+  type InboxItem,
+  type InboxRow,
+  rejectedStep,
+  releasedStep,
+  type TaskState,
+  type WorkerCommand,
+} from "./worker-state.ts";
+
+export type InputFacts = {
+  threadId: string | null;
+  /** Rows that no step took, those of the backlog and the new ones too. */
+  unread: readonly InboxRow[];
+  open: readonly WorkerCommand[];
+  nowMs: number;
+};
+
+const triggerOf = (item: InboxItem): Trigger | null => (item.kind === "row" && item.row.kind === "trigger" ? item.row.trigger : null);
+
+const isPerson = (by: Principal): boolean => by.role !== "agent" && by.role !== "bot";
+
+/** [WI1] New rows entered the inbox; each is taken, kept in the backlog, or refused with a reason. */
+export function received(task: TaskState, rows: readonly InboxRow[], facts: InputFacts): Change {
+  const change = changeOf(task, "something arrived");
+  if (facts.threadId !== null && !task.threads.includes(facts.threadId)) change.task.threads = [...task.threads, facts.threadId];
+  if (task.mode.mode === "ended") {
+    for (const { key, item } of rows) change.events.push(inboxEvent(key, item));
+    releaseRows(change, rows);
+    return change;
+  }
+  const known = new Set(task.backlog.map(({ key }) => key));
+  let waiting = facts.unread.filter(({ key, seq }) => !known.has(key) && !rows.some((row) => row.seq === seq)).length;
+  const taken: InboxRow[] = [];
+  for (const row of rows) {
+    const trigger = triggerOf(row.item);
+    const full = refusal(change.task, row.item, waiting);
+    if (full !== null) {
+      reject(change, row, full, facts.nowMs);
+      continue;
+    }
+    change.events.push(inboxEvent(row.key, row.item));
+    if (trigger?.amends !== undefined && isPerson(trigger.principal)) {
+      const { triggerId, change: what } = trigger.amends;
+      const done = amend(change, { by: trigger.principal, itemId: triggerId, change: what, text: trigger.text }, facts.unread);
+      // Once a step has taken the message, an edit is news and taking it back is a word like any other.
+      if (done || what === "now") {
+        change.moved.push({ seq: row.seq, step: releasedStep });
+        continue;
+      }
+    }
+    if (trigger !== null && holds(trigger)) hold(change, row, trigger);
+    else {
+      waiting += 1;
+      taken.push(row);
+    }
+  }
+  interruptFor(change, taken, facts.open);
+  const answer = task.mode.mode === "paused" ? pauseAnswer(task, taken) : null;
+  switch (answer?.word) {
+    case "continue":
+      return mergeInto(change, resumeTask(change.task, answer.by, limits.maxModelCallsPerTask, facts.nowMs));
+    case "stop":
+      return mergeInto(change, cancelTask(change.task, answer.by, "asked to stop", facts.unread, facts.open, facts.nowMs));
+    case undefined:
+      return change;
+  }
+}
+
+/** [WI2] Why a row cannot be taken; null when it can. Results, and what a child says, always can: they are bounded by what was started. */
+function refusal(task: TaskState, item: InboxItem, waiting: number): string | null {
+  if (item.kind === "result" || item.kind === "child") return null;
+  const trigger = triggerOf(item);
+  if (trigger !== null && holds(trigger))
+    return task.backlog.length < limits.maxBacklog ? null : `${limits.maxBacklog} messages are queued already`;
+  return waiting < limits.maxPendingRows ? null : `${limits.maxPendingRows} rows are unread already`;
+}
+
+const holds = (trigger: Trigger): boolean => trigger.mode === "queue" && trigger.amends === undefined && isPerson(trigger.principal);
+
+/** Refused, and said so: to a person for each message, for a flood of events once. */
+function reject(change: Change, row: InboxRow, reason: string, nowMs: number): void {
+  const { task } = change;
+  const place = row.item.kind === "row" ? { threadId: row.item.threadId, threadSeq: row.item.row.seq } : {};
+  change.moved.push({ seq: row.seq, step: rejectedStep });
+  change.events.push({ kind: "task.rejected", itemId: row.key, ...place, reason });
+  const trigger = triggerOf(row.item);
+  const byPerson = trigger !== null && isPerson(trigger.principal);
+  const id = childId("rep", task.start.taskId, "rejected", byPerson ? row.key : reason);
+  if (change.reports.some((report) => report.id === id)) return;
+  const text = byPerson
+    ? `I did not take the last message of ${trigger.principal.name}: ${reason}. Take one back, or say it again when I have reported.`
+    : `I do not read new events for now: ${reason}.`;
+  if (byPerson || !task.awaited.includes(id)) addReport(change, { id, kind: "notice", text, status: task.card.status, nowMs });
+  if (!byPerson) task.awaited = [...task.awaited, id];
+}
+
+/** [WI3] A queued message waits until the current work has reported. */
+function hold(change: Change, row: InboxRow, trigger: Trigger): void {
+  change.task.backlog = [...change.task.backlog, { key: row.key, ref: trigger.externalId ?? trigger.id }];
+  change.moved.push({ seq: row.seq, step: heldStep });
+  change.events.push({ kind: "task.backlog", itemId: row.key, change: "hold", by: trigger.principal });
+}
+
+type Amending = { by: Principal; itemId: string; change: Amendment; text?: string | undefined };
+
+/** [WI4] Changes a message that no step took yet; false when one did, or it is somebody else's. */
+function amend(change: Change, input: Amending, unread: readonly InboxRow[]): boolean {
+  const { task } = change;
+  const row = change.edited.find(({ key }) => key === input.itemId) ?? unread.find(({ key }) => key === input.itemId);
+  const trigger = row && triggerOf(row.item);
+  if (!row || !trigger || row.item.kind !== "row" || row.item.row.kind !== "trigger") return false;
+  if (change.moved.some(({ seq, step }) => seq === row.seq && step !== heldStep)) return false;
+  if (trigger.principal.id !== input.by.id && input.by.role !== "owner") return false;
+  const held = task.backlog.some(({ key }) => key === row.key);
+  const forget = (): void => {
+    task.backlog = task.backlog.filter(({ key }) => key !== row.key);
+  };
+  switch (input.change) {
+    case "edit": {
+      if (input.text === undefined || input.text.trim() === "") return false;
+      const item = { ...row.item, row: { ...row.item.row, trigger: { ...trigger, text: input.text } } };
+      change.edited = [...change.edited.filter(({ key }) => key !== row.key), { ...row, item }];
+      break;
+    }
+    case "withdraw":
+      forget();
+      change.moved.push({ seq: row.seq, step: releasedStep });
+      break;
+    case "now":
+      if (!held) return false;
+      forget();
+      change.moved.push({ seq: row.seq, step: null });
+      break;
+  }
+  const text = input.change === "edit" && input.text !== undefined ? { text: input.text } : {};
+  change.events.push({ kind: "task.backlog", itemId: row.key, change: input.change, by: input.by, ...text });
+  return true;
+}
+
+/** The console's way to change a message of the backlog; null when a step has taken it. */
+export function amendMessage(task: TaskState, input: Amending, unread: readonly InboxRow[]): Change | null {
+  if (task.mode.mode === "ended") return null;
+  const change = changeOf(task, "a queued message was changed");
+  return amend(change, input, unread) ? change : null;
+}
+
+/** [WI5] The first message of the backlog is the next input; what it asks for gets an allowance as new work does. */
+export function takeNext(change: Change, backlog: readonly InboxRow[]): void {
+  const { task } = change;
+  const [first] = task.backlog;
+  const row = backlog.find(({ key }) => key === first?.key);
+  if (first === undefined || row === undefined) return;
+  task.backlog = task.backlog.slice(1);
+  task.allowance = Math.max(task.allowance, task.steps + task.start.maxModelCalls);
+  task.retried = false;
+  change.moved.push({ seq: row.seq, step: null });
+  change.events.push({ kind: "task.backlog", itemId: row.key, change: "next" });
+}
+
+/** [WI6] An interrupt is a stop of what runs, not of the task: it needs what a stop needs; from anybody else it is a message. */
+function interruptFor(change: Change, taken: readonly InboxRow[], open: readonly WorkerCommand[]): void {
+  const { task } = change;
+  const by = taken
+    .flatMap(({ item }) => triggerOf(item) ?? [])
+    .find((trigger) => trigger.mode === "interrupt" && isPerson(trigger.principal) && mayStop(task, trigger.principal))?.principal;
+  if (by === undefined || task.mode.mode === "cancelling" || task.mode.mode === "paused") return;
+  for (const { endpointId, commandId } of open)
+    change.effects.push({ effect: "stop", endpointId, commandId, why: `${by.name} interrupted the task` });
+  const step = task.open.kind === "calling" ? task.open.step : null;
+  if (step !== null) {
+    // The answer of the call that is out will find another epoch.
+    task.open = { kind: "none" };
+    task.lease = { epoch: task.lease.epoch + 1, untilMs: 0 };
+  }
+  task.mode = { mode: "working" };
+  task.line = `Interrupted by ${by.name}`;
+  const stopped = open.length === 0 ? "" : ` ${open.length === 1 ? "The command that ran is" : "All commands that ran are"} being stopped.`;
+  task.notices = [...task.notices, `${by.name} interrupted you.${stopped} Do what the message says before anything else.`];
+  change.events.push({ kind: "task.interrupted", by, step, commands: open.map(({ commandId }) => commandId) });
+}
+
+const mayStop = (task: TaskState, by: Principal): boolean => atLeast(authorityOf(by), task.start.authority);
+
+const mergeInto = (first: Change, second: Change | null): Change =>
+  second === null
+    ? first
+    : {
+        ...second,
+        events: [...first.events, ...second.events],
+        effects: [...first.effects, ...second.effects],
+        reports: [...first.reports, ...second.reports],
+        // What the second one gives back is no longer set aside by the first.
+        moved: first.moved.filter(({ seq }) => second.consumed?.seqs.includes(seq) !== true),
+        edited: first.edited,
+      };
+
+/** "Continue or stop?" may be answered in words, where there is no button. Code reads it: exactly one word, from someone who may decide. */
+function pauseAnswer(task: TaskState, rows: readonly InboxRow[]): { word: "continue" | "stop"; by: Principal } | null {
+  for (const { item } of rows) {
+    const trigger = triggerOf(item);
+    if (trigger === null) continue;
+    const word = /^\s*(?:@\S+\s+)?(continue|stop)\s*[.!]?\s*$/i.exec(trigger.text)?.[1]?.toLowerCase();
+    if ((word === "continue" || word === "stop") && mayStop(task, trigger.principal)) return { word, by: trigger.principal };
+  }
+  return null;
+}

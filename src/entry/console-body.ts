@@ -1,0 +1,15 @@
+// The JSON body of a console's request, checked; a wrong one is a sentence that names the field.
+import type { Context } from "hono";
+import type * as z from "zod/mini";
+import { Fault } from "../protocol/fault.ts";
+
+export async function bodyOf<T>(c: Context, schema: z.ZodMiniType<T>): Promise<T> {
+  const body = schema.safeParse(
+    await c.req.json<unknown>().catch(() => {
+      throw new Fault("bad_input", "The body must be JSON.");
+    }),
+  );
+  if (body.success) return body.data;
+  const issue = body.error.issues[0];
+  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+}

@@ -1,0 +1,42 @@
+// What the doors for webhooks share: the bytes as they came, their JSON, and a header that must be there.
+import type { Context } from "hono";
+import { Fault } from "../protocol/fault.ts";
+import type { AppEnv } from "./app.ts";
+
+/** The bytes as they came: the signature is over them, not over what we understand of them. */
+export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const tooLarge = (): Fault => new Fault("too_large", `The body is larger than ${maxBytes} bytes, more than this door takes.`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  if (!request.body) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
+    size += chunk.byteLength;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+export function parseJson(bytes: Uint8Array, contentType: string | undefined): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (error) {
+    const hint = contentType?.includes("x-www-form-urlencoded") ? " Set the webhook's content type to application/json." : "";
+    throw new Fault("bad_input", `The body is not JSON.${hint}`, { cause: error });
+  }
+}
+
+/** A header that every delivery has; `whose` names the sender in the sentence for one that has not. */
+export function headerOf(c: Context<AppEnv>, name: string, maxChars: number, whose: string): string {
+  const value = c.req.header(name)?.trim() ?? "";
+  if (value === "" || value.length > maxChars)
+    throw new Fault("bad_input", `The header ${name} is ${value === "" ? "missing" : "too long"}: this is not a delivery of ${whose}.`);
+  return value;
+}

@@ -1,0 +1,61 @@
+// The door for any system that can sign a POST: `/hooks/generic/:place`. Forged, stale and rate-limited input stops here.
+import { Hono } from "hono";
+import { parseGeneric } from "../channels/generic/parse.ts";
+import { isSigned, signatureHeaders } from "../channels/generic/sign.ts";
+import { judge } from "../core/gate.ts";
+import { toRecent } from "../core/gate-trial.ts";
+import { senderOf } from "../core/rate-limit.ts";
+import { readConfig } from "../env.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { Trigger } from "../protocol/trigger.ts";
+import { putArtifact } from "../storage/artifacts.ts";
+import { rulesInForce } from "../storage/gate-rules.ts";
+import { admit, shareLimits } from "../storage/rate-limits.ts";
+import { noteRecent } from "../storage/recent-triggers.ts";
+import { withTimeout } from "../storage/timeout.ts";
+import type { AppEnv } from "./app.ts";
+import { headerOf, parseJson, readBody } from "./hook-body.ts";
+
+/** A text of a million characters in JSON's longest writing stays below. */
+const maxBodyBytes = 8 * 1024 * 1024;
+/** A signature is of now: what is older may be a copy that somebody kept. */
+const maxSkewMs = 5 * 60_000;
+const appendTimeoutMs = 8_000;
+const whose = "the generic webhook";
+
+export const genericDoor = new Hono<AppEnv>();
+
+genericDoor.post("/hooks/generic/:place", async (c) => {
+  const config = readConfig(c.env);
+  const secret = config.generic.webhookSecret;
+  if (secret === null) throw new Fault("unavailable", "GENERIC_WEBHOOK_SECRET is missing: the generic webhook accepts nothing without it.");
+  const place = c.req.param("place");
+  if (!/^[a-z0-9][a-z0-9._-]{0,99}$/i.test(place))
+    throw new Fault("bad_input", "The place in the address is made of letters, digits, dots, dashes and underscores.");
+  const id = headerOf(c, signatureHeaders.id, 200, whose);
+  const timestamp = headerOf(c, signatureHeaders.timestamp, 20, whose);
+  const signature = headerOf(c, signatureHeaders.signature, 200, whose);
+  const body = await readBody(c.req.raw, maxBodyBytes);
+  if (!(await isSigned(secret, signature, { timestamp, id, body })))
+    throw new Fault(
+      "unauthorised",
+      "The signature does not match: it is v1=HMAC-SHA256(GENERIC_WEBHOOK_SECRET, timestamp.id.body) in hex.",
+    );
+  const nowMs = Date.now();
+  if (!/^\d+$/.test(timestamp) || Math.abs(nowMs - Number(timestamp) * 1000) > maxSkewMs)
+    throw new Fault("unauthorised", "The timestamp is more than five minutes from now: it is the time of sending, in seconds since 1970.");
+
+  const { trigger: parsed, cut } = parseGeneric(parseJson(body, c.req.header("content-type")), { place, deliveryId: id, nowMs });
+  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
+  const comer = { source: parsed.source, place, sender: senderOf(parsed.principal.role) };
+  await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
+  const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
+  const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
+  c.executionCtx.waitUntil(noteRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
+  const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
+  const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
+    console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));
+    throw new Fault("unavailable", "This could not be stored. Deliver it again: what was stored is not doubled.", { cause: error });
+  });
+  return c.json({ triggers: [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }] }, 202);
+});

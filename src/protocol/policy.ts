@@ -1,0 +1,19 @@
+// A policy in plain language: what the router's model is told about when to act and when to be quiet. Versioned, switchable.
+import * as z from "zod/mini";
+
+export const policyInput = z.object({
+  /** A short name: decisions speak of it. */
+  id: z.string().check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "is made of small letters, digits and dashes")),
+  /** The version that was edited; 0 for a new policy. */
+  version: z.number().check(z.int(), z.minimum(0)),
+  text: z.string().check(z.trim(), z.minLength(1), z.maxLength(2_000)),
+  enabled: z.boolean(),
+});
+export type PolicyInput = z.infer<typeof policyInput>;
+
+export type Policy = { id: string; version: number; text: string };
+/** A version as it is stored. */
+export type SavedPolicy = Policy & { enabled: boolean; savedBy: string; savedMs: number };
+
+/** What a decision says of the policy that it followed. */
+export type FollowedPolicy = { id: string; version: number; why: string };

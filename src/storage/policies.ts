@@ -1,0 +1,99 @@
+// Policies in D1: each saved version whole, the highest of a policy in force. Like the gate's rules they never fail a reader.
+import type { PolicyMarks } from "../protocol/console.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { Policy, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
+import { migrated } from "./migrations.ts";
+import { withTimeout } from "./timeout.ts";
+
+const cacheMs = 10_000;
+const readTimeoutMs = 1_000;
+/** The router's model reads all that are on. */
+const maxEnabled = 30;
+
+// Results only, never promises: a promise of one request must not be awaited by another.
+const known = new WeakMap<D1Database, { policies: Policy[]; untilMs: number }>();
+
+const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs";
+type Row = Omit<SavedPolicy, "enabled"> & { enabled: number };
+const toPolicy = (row: Row): SavedPolicy => ({ ...row, enabled: row.enabled === 1 });
+
+/** The policies that are on, by id, at most about 10 s old. While D1 is away: the last known ones. */
+export async function policiesInForce(db: D1Database, nowMs: number): Promise<Policy[]> {
+  const cached = known.get(db);
+  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.policies;
+  let policies = cached?.policies ?? [];
+  try {
+    const saved = await withTimeout(
+      migrated(db).then(() => listPolicies(db)),
+      readTimeoutMs,
+      "D1",
+    );
+    policies = saved.filter(({ enabled }) => enabled).map(({ id, version, text }) => ({ id, version, text }));
+  } catch (error) {
+    console.error(JSON.stringify({ at: "policies", using: policies.length, error: String(error) }));
+  }
+  known.set(db, { policies, untilMs: nowMs + cacheMs });
+  return policies;
+}
+
+/** The newest version of each policy, by id. */
+export async function listPolicies(db: D1Database): Promise<SavedPolicy[]> {
+  const { results } = await db
+    .prepare(`SELECT ${columns} FROM policies AS p WHERE version = (SELECT MAX(version) FROM policies WHERE id = p.id) ORDER BY id`)
+    .all<Row>();
+  return results.map(toPolicy);
+}
+
+/** Every version of one policy, the newest first. */
+export async function policyVersions(db: D1Database, id: string): Promise<SavedPolicy[]> {
+  const { results } = await db.prepare(`SELECT ${columns} FROM policies WHERE id = ? ORDER BY version DESC LIMIT 50`).bind(id).all<Row>();
+  return results.map(toPolicy);
+}
+
+/** Saves the next version of a policy; `conflict` when another one was saved since the version that was edited. */
+export async function savePolicy(db: D1Database, input: PolicyInput, by: string, nowMs: number): Promise<SavedPolicy> {
+  const others = (await listPolicies(db)).filter(({ id, enabled }) => enabled && id !== input.id);
+  if (input.enabled && others.length >= maxEnabled)
+    throw new Fault("conflict", `At most ${maxEnabled} policies can be on: switch one off first.`);
+  const { id, version, text, enabled } = input;
+  const saved = await db
+    .prepare(
+      "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
+    )
+    .bind(id, version, text, enabled ? 1 : 0, by, nowMs)
+    .run();
+  if (saved.meta.changes !== 1)
+    throw new Fault("conflict", "This policy was changed meanwhile. Look at its newest version and make your change again.");
+  known.delete(db);
+  return { id, version: version + 1, text, enabled, savedBy: by, savedMs: nowMs };
+}
+
+export type Mark = { decisionId: string; policyId: string | null; wrong: boolean; note: string; by: string; atMs: number };
+
+/** A person's word on a decision; the last one counts. */
+export async function saveMark(db: D1Database, mark: Mark): Promise<void> {
+  await db
+    .prepare(
+      "INSERT INTO decision_marks (decision_id, policy_id, wrong, note, marked_by, at_ms) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (decision_id) DO UPDATE SET wrong = excluded.wrong, note = excluded.note, marked_by = excluded.marked_by, at_ms = excluded.at_ms",
+    )
+    .bind(mark.decisionId, mark.policyId, mark.wrong ? 1 : 0, mark.note, mark.by, mark.atMs)
+    .run();
+}
+
+export async function markOf(db: D1Database, decisionId: string): Promise<Mark | null> {
+  const row = await db
+    .prepare(
+      "SELECT decision_id AS decisionId, policy_id AS policyId, wrong, note, marked_by AS by, at_ms AS atMs FROM decision_marks WHERE decision_id = ?",
+    )
+    .bind(decisionId)
+    .first<Omit<Mark, "wrong"> & { wrong: number }>();
+  return row && { ...row, wrong: row.wrong === 1 };
+}
+
+/** How often a decision by each policy was called wrong. */
+export async function policyMarks(db: D1Database): Promise<PolicyMarks[]> {
+  const { results } = await db
+    .prepare("SELECT policy_id AS policyId, SUM(wrong) AS wrong, COUNT(*) AS marked FROM decision_marks GROUP BY policy_id")
+    .all<PolicyMarks>();
+  return results;
+}

@@ -1,0 +1,68 @@
+// Profiles in D1: each saved version whole, the highest of a name in force. A reader never waits long and never fails:
+// work goes on with what is known, or with what is shipped.
+import { shippedProfiles } from "../core/profiles.ts";
+import { Fault } from "../protocol/fault.ts";
+import { type Profile, profile } from "../protocol/profile.ts";
+import { workerTools } from "../protocol/worker-tools.ts";
+import { migrated } from "./migrations.ts";
+import { withTimeout } from "./timeout.ts";
+
+const cacheMs = 10_000;
+const readTimeoutMs = 2_000;
+
+// Results only, never promises: a promise of one request must not be awaited by another.
+const known = new WeakMap<D1Database, { saved: Profile[]; untilMs: number }>();
+
+/** The saved profiles in force, at most about 10 s old. When D1 is away: the last known ones. */
+export async function profilesInForce(db: D1Database, nowMs: number): Promise<Profile[]> {
+  const cached = known.get(db);
+  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.saved;
+  let saved = cached?.saved ?? [];
+  try {
+    saved = await withTimeout(readSaved(db), readTimeoutMs, "D1");
+  } catch (error) {
+    console.error(JSON.stringify({ at: "profiles", using: saved.length, error: String(error) }));
+  }
+  // A save that ended while this read was under way knows better.
+  const newest = known.get(db);
+  if (newest && newest !== cached) return newest.saved;
+  known.set(db, { saved, untilMs: nowMs + cacheMs });
+  return saved;
+}
+
+async function readSaved(db: D1Database): Promise<Profile[]> {
+  await migrated(db);
+  const { results } = await db
+    .prepare("SELECT body FROM profiles AS p WHERE version = (SELECT MAX(version) FROM profiles WHERE name = p.name) ORDER BY name")
+    .all<{ body: string }>();
+  return results.flatMap(({ body }) => {
+    const parsed = profile.safeParse(JSON.parse(body));
+    return parsed.success ? [parsed.data] : [];
+  });
+}
+
+/** Shipped profiles and the team's own, as they are in force. */
+export async function listProfiles(db: D1Database): Promise<Profile[]> {
+  const saved = await readSaved(db);
+  const names = [...new Set([...shippedProfiles, ...saved].map(({ name }) => name))].sort();
+  return names.flatMap((name) => saved.find((each) => each.name === name) ?? shippedProfiles.find((each) => each.name === name) ?? []);
+}
+
+/** Saves a changed profile as its next version. `edited.version` is the one that was edited: when another was saved meanwhile, the caller hears `conflict`. */
+export async function saveProfile(db: D1Database, edited: Profile, by: string, nowMs: number): Promise<Profile> {
+  const next = { ...edited, version: edited.version + 1 };
+  const strange = edited.tools.find((tool) => !Object.hasOwn(workerTools, tool));
+  if (strange !== undefined)
+    throw new Fault("bad_input", `There is no tool "${strange}". The tools are: ${Object.keys(workerTools).join(", ")}.`);
+  await migrated(db);
+  const saved = await db
+    .prepare(
+      "INSERT INTO profiles (name, version, body, saved_by, saved_ms) SELECT ?1, ?2 + 1, ?3, ?4, ?5 WHERE (SELECT COALESCE(MAX(version), 0) FROM profiles WHERE name = ?1) = ?2",
+    )
+    .bind(next.name, edited.version, JSON.stringify(next), by, nowMs)
+    .run();
+  if (saved.meta.changes !== 1)
+    throw new Fault("conflict", "Somebody else saved this profile meanwhile. Look at the newest version and make your change again.");
+  known.delete(db);
+  return next;
+}

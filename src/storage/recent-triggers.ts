@@ -1,0 +1,50 @@
+// A best-effort ring of recent triggers, so that rules can be tried before they are saved. An isolate gathers in memory and
+// writes one D1 row at a time, seconds apart: noise that the gate ignores still adds no row of its own, however much it is.
+import { keepRecent } from "../core/gate-trial.ts";
+import type { RecentTrigger } from "../protocol/console.ts";
+import { migrated } from "./migrations.ts";
+
+/** Between two writes of one isolate; short enough for what may run after an answer. */
+const flushEveryMs = 15_000;
+/** Deliveries come in groups: one write for the group. */
+const gatherMs = 500;
+/** A waiter that was cut off with its request is not waited for. */
+const waiterLifeMs = 30_000;
+/** What one write holds, and the whole ring. */
+const rowShare = { max: 40, maxOfRule: 10 };
+const ringShare = { max: 200, maxOfRule: 80 };
+const ringRows = 200;
+
+let gathered: RecentTrigger[] = [];
+let flushedMs = 0;
+let waiterMs: number | null = null;
+
+/** Takes a trigger into the ring. Resolves when it is written or another call will write it; call it off the hot path. */
+export async function noteRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> {
+  gathered = keepRecent(gathered, trigger, rowShare);
+  if (waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs) return;
+  waiterMs = nowMs;
+  const waitMs = Math.min(flushEveryMs, Math.max(gatherMs, flushedMs + flushEveryMs - nowMs));
+  await new Promise((resolve) => setTimeout(resolve, waitMs));
+  const row = gathered;
+  gathered = [];
+  waiterMs = null;
+  flushedMs = nowMs + waitMs;
+  try {
+    await migrated(db);
+    await db.batch([
+      db.prepare("INSERT INTO recent_triggers (at_ms, triggers) VALUES (?, ?)").bind(nowMs, JSON.stringify(row)),
+      db.prepare("DELETE FROM recent_triggers WHERE id <= (SELECT MAX(id) FROM recent_triggers) - ?").bind(ringRows),
+    ]);
+  } catch (error) {
+    console.error(JSON.stringify({ at: "recent-triggers", lost: row.length, error: String(error) }));
+  }
+}
+
+/** The triggers of the ring, oldest first, each once, a noisy rule with its share only. */
+export async function recentTriggers(db: D1Database): Promise<RecentTrigger[]> {
+  const { results } = await db.prepare("SELECT triggers FROM recent_triggers ORDER BY id").all<{ triggers: string }>();
+  return results
+    .flatMap(({ triggers }) => JSON.parse(triggers) as RecentTrigger[])
+    .reduce<RecentTrigger[]>((kept, trigger) => keepRecent(kept, trigger, ringShare), []);
+}

@@ -1,0 +1,156 @@
+// Policies in plain language: what the router's model is told about when to act and when to be quiet.
+import { useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import type { PoliciesAnswer } from "../../protocol/console.ts";
+import type { SavedPolicy } from "../../protocol/policy.ts";
+import { Ago, Answer, Dialog, Empty, Panel, useAnswer } from "./parts.tsx";
+import { api, say } from "./store.ts";
+
+type Edited = { id: string; version: number; text: string; enabled: boolean };
+
+export function Policies() {
+  const reads = useSignal(0);
+  const edited = useSignal<Edited | null>(null);
+  const answer = useAnswer<PoliciesAnswer>("policies", reads.value);
+  const save = async (policy: Edited): Promise<boolean> => {
+    try {
+      await api("POST", "policies", policy);
+      reads.value++;
+      return true;
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  };
+  const edit = (policy: Edited) => {
+    edited.value = policy;
+  };
+  return (
+    <Panel
+      title="Policies"
+      aside={
+        <button type="button" class="btn" onClick={() => edit({ id: "", version: 0, text: "", enabled: true })}>
+          New policy
+        </button>
+      }
+    >
+      <p class="panel-note">
+        Where rules do not suffice: sentences that the router follows when it judges. A decision says which one it followed, and you can
+        call that decision wrong on its page.
+      </p>
+      <Answer of={answer}>
+        {({ policies, marks }) =>
+          policies.length === 0 ? (
+            <Empty>
+              No policy yet. One might say: “When a build of the main branch fails, tell us what broke. Leave other branches alone.”
+            </Empty>
+          ) : (
+            <ul class="list">
+              {policies.map((policy) => (
+                <PolicyRow
+                  key={policy.id}
+                  policy={policy}
+                  mark={marks.find(({ policyId }) => policyId === policy.id)}
+                  onEdit={() => edit(policy)}
+                  onSwitch={() => void save({ ...policy, enabled: !policy.enabled })}
+                />
+              ))}
+            </ul>
+          )
+        }
+      </Answer>
+      {edited.value === null ? null : (
+        <PolicyDialog
+          policy={edited.value}
+          onClose={() => {
+            edited.value = null;
+          }}
+          onSave={async (policy) => {
+            if (await save(policy)) edited.value = null;
+          }}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function PolicyRow(props: {
+  policy: SavedPolicy;
+  mark: PoliciesAnswer["marks"][number] | undefined;
+  onEdit: () => void;
+  onSwitch: () => void;
+}) {
+  const { policy, mark } = props;
+  return (
+    <li class="rule-row">
+      <span class={`rule-outcome ${policy.enabled ? "rule-request" : "rule-ignore"}`}>{policy.enabled ? "on" : "off"}</span>
+      <span class="rule-text">
+        <span dir="auto">{policy.text}</span>
+        <span class="muted fine-print">
+          <span class="mono">{policy.id}</span> · version {policy.version}, saved by {policy.savedBy} <Ago atMs={policy.savedMs} />
+          {mark ? ` · ${mark.wrong} of ${mark.marked} decisions that were looked at were wrong` : ""}
+        </span>
+      </span>
+      <span class="row-buttons">
+        <button type="button" class="btn btn-bare" aria-label={`Edit ${policy.id}`} onClick={props.onEdit}>
+          Edit
+        </button>
+        <button
+          type="button"
+          class="btn btn-bare"
+          aria-label={`Switch ${policy.id} ${policy.enabled ? "off" : "on"}`}
+          onClick={props.onSwitch}
+        >
+          {policy.enabled ? "Switch off" : "Switch on"}
+        </button>
+      </span>
+    </li>
+  );
+}
+
+function PolicyDialog(props: { policy: Edited; onSave: (policy: Edited) => Promise<void>; onClose: () => void }) {
+  const [form, setForm] = useState(props.policy);
+  const { id, version, text, enabled } = form;
+  return (
+    <Dialog title={version === 0 ? "A new policy" : `Policy ${id}`} onClose={props.onClose}>
+      <form
+        class="rule-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void props.onSave({ id: id.trim(), version, text, enabled });
+        }}
+      >
+        {version > 0 ? null : (
+          <label class="wide">
+            <span>Name</span>
+            <input
+              class="field"
+              value={id}
+              placeholder="quiet-bots"
+              onInput={(event) => setForm({ ...form, id: event.currentTarget.value })}
+            />
+          </label>
+        )}
+        <label class="wide">
+          <span>What the router should do, or leave</span>
+          <textarea
+            class="field"
+            dir="auto"
+            rows={4}
+            maxLength={2000}
+            value={text}
+            onInput={(event) => setForm({ ...form, text: event.currentTarget.value })}
+          />
+        </label>
+        <p class="dialog-buttons wide">
+          <button type="button" class="btn" onClick={props.onClose}>
+            Leave it
+          </button>
+          <button type="submit" class="btn btn-main">
+            Save as version {version + 1}
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,111 @@
+// The rules page without a page: a rule as a sentence, and as the fields of a form.
+import { type GateRule, gateRule } from "../../protocol/gate.ts";
+import { type Role, roles } from "../../protocol/principal.ts";
+import type { Outcome } from "../../protocol/trigger.ts";
+
+export const outcomeWords: Record<Outcome, string> = {
+  ignore: "ignore",
+  record: "keep",
+  candidate: "router judges",
+  request: "asked of us",
+};
+
+/** What a rule asks of a trigger, in one line. */
+export function conditionsOf(rule: GateRule): string {
+  const parts = [
+    rule.source,
+    rule.place,
+    rule.kind,
+    rule.roles?.join(" or "),
+    rule.principalId === undefined ? undefined : `by ${rule.principalId}`,
+    rule.addressed === undefined ? undefined : rule.addressed ? "addressed to us" : "not addressed to us",
+    rule.anyWord?.map((word) => `“${word}”`).join(" or "),
+    ...Object.entries(rule.facts ?? {}).map(([name, value]) => `${name} = ${value}`),
+  ].filter((part): part is string => part !== undefined && part !== "");
+  return parts.length === 0 ? "everything" : parts.join(" · ");
+}
+
+/** Rules that hold every word of a query, with their place in the list. */
+export function findRules(rules: readonly GateRule[], query: string): { rule: GateRule; at: number }[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  return rules
+    .map((rule, at) => ({ rule, at }))
+    .filter(({ rule }) => {
+      const text = `${rule.id} ${outcomeWords[rule.outcome]} ${rule.outcome} ${conditionsOf(rule)} ${rule.reason}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    });
+}
+
+/** The fields as a person types them; empty means "any". */
+export type RuleForm = {
+  id: string;
+  outcome: Outcome;
+  source: string;
+  place: string;
+  kind: string;
+  roles: Role[];
+  principalId: string;
+  addressed: "any" | "yes" | "no";
+  /** Separated by commas. */
+  words: string;
+  /** `name = value`, separated by commas. */
+  facts: string;
+  reason: string;
+};
+
+export const toForm = (rule: GateRule): RuleForm => ({
+  id: rule.id,
+  outcome: rule.outcome,
+  source: rule.source ?? "",
+  place: rule.place ?? "",
+  kind: rule.kind ?? "",
+  roles: rule.roles ?? [],
+  principalId: rule.principalId ?? "",
+  addressed: rule.addressed === undefined ? "any" : rule.addressed ? "yes" : "no",
+  words: rule.anyWord?.join(", ") ?? "",
+  facts: Object.entries(rule.facts ?? {})
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(", "),
+  reason: rule.reason,
+});
+
+const listed = (text: string): string[] =>
+  text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+
+/** The rule that a form says, or a sentence on what is wrong with it. `others`: ids that are taken. */
+export function fromForm(form: RuleForm, others: readonly string[]): GateRule | string {
+  const id = form.id.trim();
+  if (id === "") return "Give the rule a short name: decisions and counts speak of it.";
+  if (others.includes(id)) return `There is a rule ${id} already.`;
+  if (form.reason.trim() === "") return "Say why: whoever asks why nothing happened will read it.";
+  const text = (name: "source" | "place" | "kind" | "principalId") => (form[name].trim() === "" ? {} : { [name]: form[name].trim() });
+  const pairs = listed(form.facts).map((pair) => pair.split(/\s*=\s*(.*)/s).map((part) => part.trim()));
+  if (pairs.some(([name, value]) => !name || !value)) return "Write facts as name = value, separated by commas.";
+  const words = listed(form.words);
+  const rule = {
+    id,
+    outcome: form.outcome,
+    ...text("source"),
+    ...text("place"),
+    ...text("kind"),
+    ...(form.roles.length === 0 ? {} : { roles: roles.filter((role) => form.roles.includes(role)) }),
+    ...text("principalId"),
+    ...(form.addressed === "any" ? {} : { addressed: form.addressed === "yes" }),
+    ...(words.length === 0 ? {} : { anyWord: words }),
+    ...(pairs.length === 0 ? {} : { facts: Object.fromEntries(pairs.map(([name = "", value = ""]) => [name, value])) }),
+    reason: form.reason.trim(),
+  };
+  const parsed = gateRule.safeParse(rule);
+  return parsed.success ? parsed.data : `${parsed.error.issues[0]?.path.join(".") ?? "rule"}: ${parsed.error.issues[0]?.message}`;
+}
+
+/** The list with one rule moved up (-1) or down (+1). */
+export function moved(rules: readonly GateRule[], at: number, by: 1 | -1): GateRule[] {
+  const next = [...rules];
+  const [rule] = next.splice(at, 1);
+  if (rule) next.splice(Math.max(0, Math.min(next.length, at + by)), 0, rule);
+  return next;
+}

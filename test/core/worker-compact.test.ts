@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { parseMessage, renderMessage } from "../../src/core/context.ts";
+import { compact } from "../../src/core/worker-compact.ts";
+import type { TaskState } from "../../src/core/worker-state.ts";
+import { limits } from "../../src/protocol/limits.ts";
+import type { ModelMessage } from "../../src/protocol/model.ts";
+import { between, calling, command, threadId } from "../support/worker-fixtures.ts";
+
+/** A transcript of this many steps, each about `chars` long: a message, a reply with two calls, their results. */
+function transcript(steps: number, chars: number): { row: number; message: ModelMessage }[] {
+  const messages = Array.from({ length: steps }, (_, i): ModelMessage[] => [
+    {
+      role: "user",
+      text: renderMessage({ step: i + 1, of: 60 }, [
+        {
+          item: "row",
+          thread: threadId,
+          seq: i + 1,
+          kind: "message",
+          from: { role: "member", name: "member" },
+          text: `word ${i + 1} ${"x".repeat(chars)}`,
+        },
+      ]),
+    },
+    { role: "assistant", text: "", calls: [0, 1].map((n) => ({ callId: `c${i}-${n}`, tool: "recall", input: {} })) },
+    { role: "tool", callId: `c${i}-0`, tool: "recall", output: "a" },
+    { role: "tool", callId: `c${i}-1`, tool: "recall", output: "b" },
+  ]).flat();
+  return messages.map((message, i) => ({ row: i + 1, message }));
+}
+
+const keptIn = (task: TaskState) => {
+  const item = parseMessage(task.aside?.head ?? "")?.items.find((each) => each.item === "kept");
+  if (item?.item !== "kept") throw new Error("nothing was kept");
+  return item;
+};
+const rest = (task: TaskState, rows: { row: number; message: ModelMessage }[]) =>
+  rows.filter(({ row }) => row > (task.aside?.segments.at(-1)?.toRow ?? 0));
+
+const commands = Array.from({ length: 40 }, (_, i) =>
+  command(i + 1, "run_command", { step: i + 1, what: `try way ${i + 1}`, open: false, ended: `try way ${i + 1} · exit ${i % 3}` }),
+);
+const notes = [
+  { step: 3, kind: "fact" as const, text: "The build needs the old compiler." },
+  { step: 4, kind: "question" as const, text: "Which branch is released?" },
+  { step: 5, kind: "approach" as const, text: "Patching the parser", outcome: "breaks the printer" },
+];
+
+test("[WX1] [WX2] goal, facts, questions, people's words and every approach with its outcome stand for the part that is put aside", () => {
+  const rows = transcript(40, 10_000);
+  const change = compact(between({ steps: 40 }), { rows, commands, notes });
+  if (!change) throw new Error("a compaction");
+  const kept = keptIn(change.task);
+  expect(parseMessage(change.task.aside?.head ?? "")?.items[0]).toMatchObject({ item: "goal", goal: "Fix it." });
+  expect(kept.facts).toEqual(["The build needs the old compiler."]);
+  expect(kept.questions).toEqual(["Which branch is released?"]);
+  expect(kept.approaches).toHaveLength(41);
+  expect(kept.approaches).toContainEqual({ step: 5, what: "Patching the parser", outcome: "breaks the printer" });
+  expect(kept.approaches).toContainEqual({ step: 7, what: "try way 7", outcome: "try way 7 · exit 0" });
+  expect(kept.said[0]?.text).toContain("word 1 ");
+  const after = rest(change.task, rows).reduce(
+    (sum, { message }) => sum + JSON.stringify(message).length,
+    change.task.aside?.head.length ?? 0,
+  );
+  expect(after).toBeLessThan(limits.compactTranscriptChars / 2);
+});
+
+test("[R19] [WX1] what stays begins with a message, so that every call is with its results", () => {
+  const rows = transcript(40, 10_000);
+  const change = compact(between(), { rows, commands, notes });
+  const stays = change ? rest(change.task, rows).map(({ message }) => message) : [];
+  expect(stays[0]?.role).toBe("user");
+  const calls = stays.flatMap((message) => (message.role === "assistant" ? message.calls.map(({ callId }) => callId) : []));
+  expect(stays.flatMap((message) => (message.role === "tool" ? [message.callId] : []))).toEqual(calls);
+});
+
+test("[WX1] a second compaction puts aside what came since, keeps what the first one kept, and both parts can be named", () => {
+  const rows = transcript(80, 10_000);
+  const first = compact(between(), { rows: rows.slice(0, 160), commands, notes });
+  const second = first && compact(first.task, { rows, commands, notes });
+  if (!first || !second) throw new Error("two compactions");
+  const [a, b] = second.task.aside?.segments ?? [];
+  expect(b?.fromRow).toBe((a?.toRow ?? 0) + 1);
+  expect(a?.id).not.toBe(b?.id);
+  expect(keptIn(second.task).approaches).toEqual(keptIn(first.task).approaches);
+  expect(keptIn(second.task).said.length).toBeGreaterThan(keptIn(first.task).said.length);
+});
+
+test("[WX1] nothing is put aside while a step is open, or where one message is all there is", () => {
+  expect(compact(calling(), { rows: transcript(40, 10_000), commands, notes })).toBeNull();
+  expect(compact(between(), { rows: transcript(1, 100), commands, notes })).toBeNull();
+});

@@ -1,0 +1,191 @@
+import { createExecutionContext, evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { describe, expect, test } from "vitest";
+import { app } from "../../src/entry/app.ts";
+import { type Env, routerName } from "../../src/env.ts";
+import { limits } from "../../src/protocol/limits.ts";
+import type { Trigger } from "../../src/protocol/trigger.ts";
+import { getArtifact } from "../../src/storage/artifacts.ts";
+import { until } from "../support/until.ts";
+import { deliverGeneric } from "./generic-deliveries.ts";
+
+const bindings = env as unknown as Env;
+const threadOf = (triggerId: string) => bindings.THREAD.getByName(`thr_${triggerId.slice(4, triggerId.indexOf("-"))}`);
+const model = (path: string, body?: unknown) =>
+  fetch(`http://model.test/control/${path}`, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+const bridge = async (contains: string): Promise<{ id: string; body: Record<string, unknown>; headers: Record<string, string> }[]> =>
+  (await fetch(`http://generic.test/control/messages?contains=${encodeURIComponent(contains)}`)).json();
+
+async function stored(triggerId: string): Promise<Trigger> {
+  const row = await threadOf(triggerId).row({ triggerId });
+  if (row?.kind !== "trigger") throw new Error(`no trigger row for ${triggerId}`);
+  return row.trigger;
+}
+
+async function accepted(payload: object, id: string, place = "chat"): Promise<{ trigger: Trigger; verdict: string }> {
+  const { status, answer } = await deliverGeneric(payload, { id, place });
+  expect(status).toBe(202);
+  const [first] = answer.triggers ?? [];
+  expect(first?.outcome).toBe("accepted");
+  return { trigger: await stored(first?.id ?? ""), verdict: first?.verdict ?? "" };
+}
+
+test("[G7] H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
+  const text = "hello h2-token";
+  await model("script", { when: "h2-token", replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Hello once." } }] }] });
+  const mention = {
+    kind: "app_mention",
+    text,
+    thread: "C1",
+    messageKey: "C1:1700000000.1",
+    addressed: true,
+    principal: { id: "U1", name: "Member", role: "member" },
+  };
+  const retry = (n: number) => deliverGeneric({ ...mention }, { id: "Ev1", headers: n === 0 ? {} : { "x-slack-retry-num": String(n) } });
+  const answers = [await retry(0), ...(await Promise.all([retry(1), retry(2)])), await retry(3)];
+  answers.push(await deliverGeneric({ ...mention, kind: "message" }, { id: "Ev2" }));
+  for (const { status, ms } of answers) {
+    expect(status).toBe(202);
+    expect(ms).toBeLessThan(1_000);
+  }
+  const triggerId = answers[0]?.answer.triggers?.[0]?.id ?? "";
+  expect(answers.map(({ answer }) => [answer.triggers?.[0]?.id, answer.triggers?.[0]?.outcome])).toEqual([
+    [triggerId, "accepted"],
+    ...Array.from({ length: 4 }, () => [triggerId, "duplicate"]),
+  ]);
+  const thread = threadOf(triggerId);
+  const replies = await until("the reply", async () => ((await bridge("Hello once.")).length > 0 ? bridge("Hello once.") : undefined));
+  await evictDurableObject(thread as unknown as DurableObjectStub);
+  const { rows } = await thread.read({ afterSeq: 0, limit: 100 });
+  expect(rows.filter(({ kind }) => kind === "trigger")).toHaveLength(1);
+  expect(rows.filter(({ kind }) => kind === "outbound")).toHaveLength(1);
+  const events = (await thread.events({ afterSeq: 0, limit: 100 })).map(({ event }) => event);
+  const duplicates = events.flatMap((event) => (event.kind === "thread.duplicate" ? [[event.deliveryId, event.of, event.by]] : []));
+  expect(duplicates).toEqual([
+    ["Ev1", "Ev1", "event id"],
+    ["Ev1", "Ev1", "event id"],
+    ["Ev1", "Ev1", "event id"],
+    ["Ev2", "Ev1", "message key"],
+  ]);
+  const decided = (await bindings.ROUTER.getByName(routerName).events({ afterSeq: 0, limit: 100, about: triggerId })).filter(
+    ({ event }) => event.kind === "router.decision",
+  );
+  expect(decided).toHaveLength(1);
+  expect(replies).toHaveLength(1);
+  expect(replies[0]).toMatchObject({ body: { place: "chat", thread: "C1", text: "Hello once.", kind: "reply", triggerId } });
+  expect(replies[0]?.headers["idempotency-key"]).toBe(replies[0]?.id);
+});
+
+describe("forged, stale and broken deliveries stop at the door", () => {
+  const payload = { kind: "message", text: "hello" };
+  const refused = async (sent: Partial<Parameters<typeof deliverGeneric>[1]>, body: unknown = payload) => {
+    const { status, answer } = await deliverGeneric(body, { id: "refused", ...sent });
+    expect(answer.message).toMatch(/\w+ .+\.$|\w+: /);
+    return status;
+  };
+
+  test("the signature is v1= and HMAC-SHA256 over timestamp.id.body, as any language computes it", async () => {
+    const timestamp = String(Math.floor(Date.now() / 1000));
+    const body = '{"kind": "message",  "text": "deploy 😊 caf\\u00e9"}';
+    const mac = bytesToHex(hmac(sha256, utf8ToBytes("generic-test-secret"), utf8ToBytes(`${timestamp}.by-hand.${body}`)));
+    const headers = { "x-switchyard-signature": `v1=${mac}`, "x-switchyard-timestamp": timestamp };
+    const { status, answer } = await deliverGeneric(body, { id: "by-hand", headers });
+    expect(status).toBe(202);
+    expect((await stored(answer.triggers?.[0]?.id ?? "")).text).toBe("deploy 😊 café");
+  });
+
+  test.each<[string, Partial<Parameters<typeof deliverGeneric>[1]>, number]>([
+    ["no signature", { headers: { "x-switchyard-signature": null } }, 400],
+    ["no timestamp", { headers: { "x-switchyard-timestamp": null } }, 400],
+    ["no id", { headers: { "x-switchyard-id": null } }, 400],
+    ["another scheme", { headers: { "x-switchyard-signature": `v2=${"ab".repeat(32)}` } }, 401],
+    ["another secret's signature", { headers: { "x-switchyard-signature": `v1=${"ab".repeat(32)}` } }, 401],
+    ["another id than was signed", { headers: { "x-switchyard-id": "other" } }, 401],
+    ["another time than was signed", { headers: { "x-switchyard-timestamp": String(Math.floor(Date.now() / 1000) + 7) } }, 401],
+    ["a body that was changed", { changed: '{"kind":"message","text":"hellO"}' }, 401],
+    ["a copy from six minutes ago", { atMs: Date.now() - 6 * 60_000 }, 401],
+    ["one from the future", { atMs: Date.now() + 6 * 60_000 }, 401],
+    ["a time in milliseconds", { atMs: Date.now() * 1000 }, 401],
+    ["a place with a slash in it", { place: "a%2Fb" }, 400],
+  ])("%s", async (_name, sent, status) => {
+    expect(await refused(sent)).toBe(status);
+  });
+
+  test("four minutes of skew either way are taken", async () => {
+    for (const skewMs of [-4, 4]) {
+      const { status } = await deliverGeneric(payload, { id: `skew${skewMs}`, atMs: Date.now() + skewMs * 60_000 });
+      expect(status).toBe(202);
+    }
+  });
+
+  test.each<[string, unknown]>([
+    ["no JSON", "{"],
+    ["no kind", { text: "x" }],
+    ["no text", { kind: "message" }],
+    ["an owner's role", { ...payload, principal: { id: "U1", role: "owner" } }],
+    ["our own role", { ...payload, principal: { id: "U1", role: "agent" } }],
+    ["a script as its address", { ...payload, url: "javascript:alert(1)" }],
+    ["a thread that is empty", { ...payload, thread: "" }],
+  ])("%s is 400 with the field's name", async (_name, body) => {
+    expect(await refused({}, body)).toBe(400);
+  });
+
+  test("without a secret nothing is accepted, and GitHub's door does not need it", async () => {
+    const request = new Request("https://switchyard.test/hooks/generic/chat", { method: "POST", body: "{}" });
+    const answer = await app.fetch(request, { ...bindings, GENERIC_WEBHOOK_SECRET: " " } as Env, createExecutionContext());
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).toContain("GENERIC_WEBHOOK_SECRET");
+  });
+});
+
+describe("what a delivery becomes", () => {
+  test("whoever is not vouched for is public; a named member who asks makes a request, a bot is only kept", async () => {
+    const unknown = await accepted({ kind: "message", text: "hi" }, "who1");
+    expect(unknown).toMatchObject({ verdict: "candidate", trigger: { principal: { role: "public", id: "chat" }, addressed: false } });
+    const asked = await accepted({ kind: "message", text: "hi", addressed: true, principal: { id: "U2", role: "member" } }, "who2");
+    expect(asked).toMatchObject({ verdict: "request", trigger: { principal: { role: "member", id: "U2", name: "U2" } } });
+    const bot = await accepted({ kind: "message", text: "hi", addressed: true, principal: { id: "B1", role: "bot" } }, "who3");
+    expect(bot.verdict).toBe("record");
+    expect((await accepted({ kind: "alert", text: "disk is full" }, "who4")).verdict).toBe("record");
+  });
+
+  test("a thread holds together what names it; without one each message stands alone", async () => {
+    const one = await accepted({ kind: "message", text: "1", thread: "T9", title: "Deploys" }, "t1");
+    const two = await accepted({ kind: "message", text: "2", thread: "T9" }, "t2");
+    expect(two.trigger.threadId).toBe(one.trigger.threadId);
+    expect(one.trigger).toMatchObject({ threadKey: "thread:T9", threadTitle: "Deploys", place: "chat" });
+    const elsewhere = await accepted({ kind: "message", text: "3", thread: "T9" }, "t3", "other-chat");
+    expect(elsewhere.trigger.threadId).not.toBe(one.trigger.threadId);
+    const alone = [await accepted({ kind: "message", text: "4" }, "t4"), await accepted({ kind: "message", text: "5" }, "t5")];
+    expect(alone[0]?.trigger.threadId).not.toBe(alone[1]?.trigger.threadId);
+  });
+
+  test("an event id is never taken for a message key, nor the other way round", async () => {
+    const byKey = await accepted({ kind: "message", text: "1", thread: "T8", messageKey: "same" }, "k1");
+    const byId = await accepted({ kind: "message", text: "2", thread: "T8" }, "same");
+    expect(byId.trigger.id).not.toBe(byKey.trigger.id);
+  });
+
+  test("a text that is too long for a trigger is kept whole beside it", async () => {
+    const text = "long 😊 ".repeat(20_000);
+    const { trigger } = await accepted({ kind: "message", text }, "long");
+    expect(trigger.truncated).toBe(true);
+    expect(new TextEncoder().encode(JSON.stringify(trigger)).length).toBeLessThanOrEqual(limits.maxTriggerBytes);
+    const raw = await getArtifact(bindings.STORE, trigger.rawArtifact ?? "");
+    expect(JSON.parse(new TextDecoder().decode(raw ?? new Uint8Array()))).toMatchObject({ text });
+  });
+});
+
+test("[R2] what the thread does not store is 503, and the next delivery completes it", async () => {
+  const THREAD = { getByName: () => ({ append: () => Promise.reject(new Error("overloaded")) }) } as unknown as Env["THREAD"];
+  const { signHeaders } = await import("../../src/channels/generic/sign.ts");
+  const body = JSON.stringify({ kind: "message", text: "once more" });
+  const headers = await signHeaders("generic-test-secret", "again", Uint8Array.from(new TextEncoder().encode(body)), Date.now());
+  const request = new Request("https://switchyard.test/hooks/generic/chat", { method: "POST", headers, body });
+  const answer = await app.fetch(request, { ...bindings, THREAD } as Env, createExecutionContext());
+  expect(answer.status).toBe(503);
+  expect((await accepted({ kind: "message", text: "once more" }, "again")).trigger.text).toBe("once more");
+});

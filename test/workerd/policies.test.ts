@@ -1,0 +1,97 @@
+import { evictDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { routerName } from "../../src/env.ts";
+import type { DecisionAnswer, PoliciesAnswer } from "../../src/protocol/console.ts";
+import type { SavedPolicy } from "../../src/protocol/policy.ts";
+import { policiesInForce } from "../../src/storage/policies.ts";
+import { guest, member } from "../support/router-fixtures.ts";
+import { asOperator, bindings, ok, request } from "./console-support.ts";
+import { bodies, decided, newLab, objects, say, script } from "./router-lab.ts";
+
+const save = (input: object) => asOperator("POST", "policies", input);
+const quiet = { id: "quiet-bots", version: 0, text: "Stop reacting to dependabot.", enabled: true };
+
+test("nobody sees or changes policies, or marks a decision, without the operator's token", async () => {
+  expect((await request("/api/console/policies")).status).toBe(401);
+  for (const path of ["policies", "decisions/dec_abc/mark"])
+    expect((await request(`/api/console/${path}`, { method: "POST", body: "{}" })).status).toBe(401);
+});
+
+test("a policy is saved as a new version, switched off and on, and whoever edits an old version is told", async () => {
+  expect(await ok<SavedPolicy>(save(quiet))).toMatchObject({ ...quiet, version: 1, savedBy: "operator" });
+  expect((await save(quiet)).status).toBe(409);
+  expect(await ok<SavedPolicy>(save({ ...quiet, version: 1, enabled: false }))).toMatchObject({ version: 2, enabled: false });
+  expect(await policiesInForce(bindings.DB, Date.now())).toEqual([]);
+  await ok(save({ ...quiet, version: 2, text: "Stop reacting to dependabot and renovate." }));
+  expect(await policiesInForce(bindings.DB, Date.now())).toEqual([
+    { id: "quiet-bots", version: 3, text: "Stop reacting to dependabot and renovate." },
+  ]);
+  const { versions } = await ok<{ versions: SavedPolicy[] }>(asOperator("GET", "policies/quiet-bots"));
+  expect(versions.map(({ version, enabled }) => [version, enabled])).toEqual([
+    [3, true],
+    [2, false],
+    [1, true],
+  ]);
+  for (const wrong of [{ ...quiet, id: "No Spaces" }, { ...quiet, text: " " }, { ...quiet, version: -1 }, {}])
+    expect((await save(wrong)).status).toBe(400);
+  expect((await asOperator("GET", "policies/never")).status).toBe(404);
+});
+
+test("[G10] the router's model reads the policies in both lanes, once until they change, also after an eviction", async () => {
+  const lab = await newLab();
+  const record = (token: string) => script(token, [{ calls: [{ tool: "record", input: { settles: ["$trg"], reason: "kept" } }] }]);
+  const turns = async (token: string): Promise<number> =>
+    ((await bodies(token)).at(-1) ?? "").split('{\\"item\\":\\"policies\\"').length - 1;
+  for (const [name, by] of [
+    [`${lab.token}a`, member],
+    [`${lab.token}b`, guest],
+  ] as const) {
+    await record(name);
+    await decided(lab, (await say(lab, { name, by, text: `hello ${name}` })).id);
+    expect(await turns(name)).toBe(1);
+    expect((await bodies(name)).at(-1)).toContain("Stop reacting to dependabot and renovate.");
+  }
+  await evictDurableObject(lab.router as never);
+  await record(`${lab.token}c`);
+  await decided(lab, (await say(lab, { name: `${lab.token}c`, by: member, text: `again ${lab.token}c` })).id);
+  expect(await turns(`${lab.token}c`)).toBe(1);
+  await ok(save({ ...quiet, version: 3, text: "React to nobody.", enabled: true }));
+  await record(`${lab.token}d`);
+  await decided(lab, (await say(lab, { name: `${lab.token}d`, by: member, text: `more ${lab.token}d` })).id);
+  expect(await turns(`${lab.token}d`)).toBe(2);
+});
+
+test("[G9] a decision says which policy it followed and why, a person calls it wrong, and the policy's count shows it", async () => {
+  const token = `mark${Date.now()}`;
+  const call = { tool: "reply", input: { settles: ["$trg"], text: "Here I am.", policy: "quiet-bots", policyWhy: "It was a bot." } };
+  await script(token, [{ calls: [call] }]);
+  const router = objects.ROUTER.getByName(routerName);
+  const lab = { token, router };
+  const trigger = await say(lab, { name: token, by: member, text: `hello ${token}` });
+  const { decisionId } = await decided(lab, trigger.id);
+  const path = `decisions/${decisionId}`;
+  const before = await ok<DecisionAnswer>(asOperator("GET", path));
+  expect(before.decision.policy).toEqual({ id: "quiet-bots", version: 4, why: "It was a bot." });
+  expect(before.mark).toBeUndefined();
+  await ok(asOperator("POST", `${path}/mark`, { wrong: true, note: "Nobody asked." }));
+  expect((await ok<DecisionAnswer>(asOperator("GET", path))).mark).toMatchObject({ wrong: true, note: "Nobody asked.", by: "operator" });
+  const { marks } = await ok<PoliciesAnswer>(asOperator("GET", "policies"));
+  expect(marks).toEqual([{ policyId: "quiet-bots", wrong: 1, marked: 1 }]);
+  await ok(asOperator("POST", `${path}/mark`, { wrong: false }));
+  expect((await ok<PoliciesAnswer>(asOperator("GET", "policies"))).marks).toEqual([{ policyId: "quiet-bots", wrong: 0, marked: 1 }]);
+  expect((await asOperator("POST", "decisions/dec_abcdefghijklmn/mark", { wrong: true })).status).toBe(404);
+});
+
+test("while D1 is away the last known policies hold", async () => {
+  let away = false;
+  const db = new Proxy(bindings.DB, {
+    get(target, key) {
+      if (away) throw new Error("D1 is away");
+      return (Reflect.get(target, key) as (...args: unknown[]) => unknown).bind(target);
+    },
+  });
+  const known = await policiesInForce(db, 1_000);
+  away = true;
+  expect(known.length).toBeGreaterThan(0);
+  expect(await policiesInForce(db, 60_000)).toEqual(known);
+});
