@@ -60,6 +60,11 @@ test("an entry survives a reload as waiting, and damaged ones are left alone", (
     expect(parseEntry(text)).toBeNull();
 });
 
+test("a late word that it was sent does not take back that it is durable", () => {
+  const outbox = markSent(acknowledge(enqueue(emptyOutbox, message(1), 1), "message-1"), "message-1");
+  expect(dueFrames(disconnected(outbox), "thr_root")).toEqual([]);
+});
+
 test("whatever the connection does, what is neither acknowledged nor refused stays, in order", () => {
   const step = fc.record({ what: fc.constantFrom("enqueue", "sent", "lost", "ack", "refuse"), n: fc.nat(9) });
   fc.assert(

@@ -26,7 +26,9 @@ const mark = (outbox: Outbox, clientMsgId: string, state: OutboxEntry["state"]):
   entries: outbox.entries.map((entry) => (idOf(entry) === clientMsgId ? { ...entry, state } : entry)),
 });
 
-export const markSent = (outbox: Outbox, clientMsgId: string): Outbox => mark(outbox, clientMsgId, "sent");
+/** On its way. What is durable already stays so, whatever comes late. */
+export const markSent = (outbox: Outbox, clientMsgId: string): Outbox =>
+  outbox.entries.some((entry) => idOf(entry) === clientMsgId && entry.state === "waiting") ? mark(outbox, clientMsgId, "sent") : outbox;
 
 /** The connection is gone: what was on its way may not have arrived and is sent again. Repeats are harmless by their id. */
 export const disconnected = (outbox: Outbox): Outbox => ({
