@@ -1,10 +1,18 @@
 // One effect of the router: a call to the object whose truth it changes. Each may be repeated; ids make that harmless.
 import { completeStart, type EffectResult, type EffectRow } from "../src/core/router-plan.ts";
 import { boardName, type Env } from "../src/env.ts";
-import type { RouterStore } from "../src/storage/router-store.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import { putRuleFirst } from "../src/storage/gate-rules.ts";
+import { migrated } from "../src/storage/migrations.ts";
+import { personById } from "../src/storage/people.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
 /** Carries the effect out and returns what later effects of its chain need. */
-export async function applyEffect(env: Env, store: RouterStore, row: EffectRow): Promise<EffectResult> {
+export async function applyEffect(
+  env: Env,
+  { store, schedules }: Pick<RouterLedger, "store" | "schedules">,
+  row: EffectRow,
+): Promise<EffectResult> {
   const { effect } = row;
   switch (effect.kind) {
     case "open_topic": {
@@ -17,9 +25,11 @@ export async function applyEffect(env: Env, store: RouterStore, row: EffectRow):
     case "subscribe": {
       const thread = env.THREAD.getByName(effect.threadId);
       // From the oldest row that is still undecided here: rows before the settled one must not fall between.
+      const { triggerId: named } = effect.input;
+      if (named === undefined) return thread.subscribe(effect.input);
       const oldest = store.queuedInThread(effect.threadId)[0];
-      const settled = oldest === undefined ? null : await thread.row({ triggerId: effect.input.triggerId });
-      const triggerId = oldest !== undefined && settled !== null && oldest.seq < settled.seq ? oldest.id : effect.input.triggerId;
+      const settled = oldest === undefined ? null : await thread.row({ triggerId: named });
+      const triggerId = oldest !== undefined && settled !== null && oldest.seq < settled.seq ? oldest.id : named;
       const { fromSeq, cutSeq, tainted } = await thread.subscribe({ ...effect.input, triggerId });
       return { fromSeq, cutSeq, tainted };
     }
@@ -40,9 +50,27 @@ export async function applyEffect(env: Env, store: RouterStore, row: EffectRow):
     case "tell":
       await env.WORKER_SESSION.getByName(effect.taskId).tell(effect.input);
       return {};
+    case "accept":
+      await env.WORKER_SESSION.getByName(effect.taskId).accept(effect.input);
+      return {};
+    case "reopen":
+      await env.WORKER_SESSION.getByName(effect.taskId).reopen(effect.input);
+      return {};
     case "cancel":
       await env.WORKER_SESSION.getByName(effect.taskId).cancel(effect.input);
       return {};
+    case "rule":
+      await putRuleFirst(env.DB, effect.input.rule, effect.input.by, Date.now());
+      return {};
+    case "append": {
+      const schedule = schedules.get(effect.input.trigger.principal.id);
+      await migrated(env.DB);
+      const person = schedule?.by.id.startsWith("prs_") ? await personById(env.DB, schedule.by.id) : null;
+      if (person !== null && person.revokedMs !== null)
+        throw new Fault("forbidden", `${person.name}, who made this schedule, has no access any more.`);
+      await env.THREAD.getByName(effect.threadId).append(effect.input);
+      return {};
+    }
     case "board":
       await env.BOARD.getByName(boardName).change(effect.input);
       return {};

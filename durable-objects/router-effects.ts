@@ -69,7 +69,7 @@ export class RouterEffects {
       const row = store.nextEffect(chain);
       if (row === null || row.dueMs > Date.now()) return;
       try {
-        const result = await withTimeout(applyEffect(this.#env, this.#ledger.store, row), callTimeoutMs, row.effect.kind);
+        const result = await withTimeout(applyEffect(this.#env, this.#ledger, row), callTimeoutMs, row.effect.kind);
         this.#storage.transactionSync(() => this.#done(row, result, Date.now()));
         await faultPoint(readConfig(this.#env).faultUrl, "router.effect.applied");
       } catch (error) {
@@ -85,6 +85,7 @@ export class RouterEffects {
   #done(row: EffectRow, result: EffectResult, nowMs: number): void {
     const { store, log } = this.#ledger;
     store.setEffect(row.id, "done", { result });
+    this.#ledger.hooks.effectEnded(row.effect, null, nowMs);
     log.append(
       { kind: "router.effect", effectId: row.id, decisionId: row.decisionId, effect: row.effect.kind, state: "done" },
       nowMs,
@@ -98,7 +99,7 @@ export class RouterEffects {
     if (effect.kind === "start") {
       const task = store.task(effect.taskId);
       if (task !== null && isOpen(task))
-        store.setTask({
+        this.#ledger.setTask({
           ...task,
           tainted: task.tainted || result.tainted === true,
           status: task.status === "queued" ? "running" : task.status,
@@ -130,6 +131,7 @@ export class RouterEffects {
       nowMs,
       `effect:${row.id}`,
     );
+    this.#ledger.hooks.effectEnded(row.effect, reason, nowMs);
     this.#afterFailure(row, reason, nowMs);
   }
 
@@ -138,6 +140,11 @@ export class RouterEffects {
     const { effect } = row;
     switch (effect.kind) {
       case "board":
+      // The run of the schedule has failed with it.
+      case "append":
+        return;
+      case "rule":
+        this.#reopen(row, null, `The rule could not be saved: ${reason}`, nowMs);
         return;
       case "post":
       case "unsubscribe":
@@ -149,6 +156,13 @@ export class RouterEffects {
         return;
       case "tell":
         this.#reopen(row, effect.input.id, `The facts did not reach ${effect.taskId}: ${reason}`, nowMs);
+        return;
+      case "accept":
+        this.#reopen(row, null, `${effect.taskId} could not be judged: ${reason}`, nowMs);
+        return;
+      case "reopen":
+        this.#undoDispatch(row, reason, nowMs);
+        this.#reopen(row, null, `${effect.taskId} could not be opened again: ${reason}`, nowMs);
         return;
       case "cancel":
         this.#reopen(row, null, `${effect.taskId} could not be stopped: ${reason}`, nowMs);
@@ -175,10 +189,10 @@ export class RouterEffects {
         `effect:${each.id}`,
       );
     }
-    const taskId = own.flatMap((each) => (each.effect.kind === "start" ? [each.effect.taskId] : []))[0];
+    const taskId = own.flatMap((each) => (each.effect.kind === "start" || each.effect.kind === "reopen" ? [each.effect.taskId] : []))[0];
     if (taskId === undefined) return;
     const task = store.task(taskId);
-    if (task !== null) store.setTask({ ...task, status: "failed", line: reason.slice(0, 160), updatedMs: nowMs, endedMs: nowMs });
+    if (task !== null) this.#ledger.setTask({ ...task, status: "failed", line: reason.slice(0, 160), updatedMs: nowMs, endedMs: nowMs });
     const undo = own.flatMap((each): RouterEffect[] =>
       each.state === "done" && (each.effect.kind === "subscribe" || each.effect.kind === "open_topic")
         ? [{ kind: "unsubscribe", threadId: each.effect.threadId, input: { taskId, reason: "the task could not be started" } }]

@@ -2,7 +2,8 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
-import { capObserved, maxSegmentChars, policiesToShow, policyStamp, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import { policyStamp } from "../src/core/router-items.ts";
+import { usedIds } from "../src/core/router-memory.ts";
 import { postsOf } from "../src/core/router-plan.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
@@ -13,9 +14,10 @@ import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protoco
 import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import { policiesInForce } from "../src/storage/policies.ts";
-import { recallAll } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
+import { composeTurn } from "./router-message.ts";
+import { readAll } from "./router-reads.ts";
 
 const leaseSlackMs = 30_000;
 
@@ -29,6 +31,8 @@ type Turn = {
   items: Map<string, InboxItem>;
   policies: Policy[];
   observed: Map<string, number>;
+  /** Ids of facts, tasks and machines that the message brought along. */
+  inlined: string[];
 };
 type StepInput = Required<Pick<TurnView, "progress" | "shortened">> & {
   reply: ModelReply;
@@ -47,6 +51,8 @@ type Step = Turn & {
   startedMs: number;
   last: boolean;
   open: string[];
+  used: ReadonlySet<string>;
+  reads: number;
 };
 
 export class RouterSteps {
@@ -64,49 +70,32 @@ export class RouterSteps {
     this.#onCommit = onCommit;
   }
 
+  #clock = () => ({ zone: readConfig(this.#env).timeZone, nowMs: Date.now() });
+
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
     const policies = await policiesInForce(this.#env.DB, Date.now());
-    const { store, log } = this.#ledger;
-    const meta = store.meta();
+    const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
-    let segment = meta.segments[lane];
-    let history = store.transcript(lane, segment);
-    if (history.chars > maxSegmentChars) {
-      segment += 1;
-      history = { messages: [], chars: 0 };
-    }
-    const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, 200, ["router.decision"]);
+    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, policies, this.#clock());
     const turn: Turn = {
       epoch,
-      turn: meta.turn + 1,
       lane,
-      segment,
-      fresh: history.messages.length === 0,
+      ...composed,
+      fresh: earlier.length === 0,
       items,
       policies,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
-    const user: ModelMessage = {
-      role: "user",
-      text: renderTurn({
-        ...turn,
-        items: picked.items,
-        tasks: store.tasks(),
-        machines: store.machines(),
-        policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
-        observed: capObserved(observed.map((each) => each.line)),
-        summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
-        nowMs: Date.now(),
-      }),
-    };
-    let messages = [...history.messages, user];
+    let messages = [...earlier, user];
     let kept: ModelMessage[] = [user];
     let tainted = false;
     let progress = new Map<string, ItemProgress>();
+    const used = new Set<string>();
+    let readCount = 0;
     const shortened = new Set<string>();
     const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
@@ -116,7 +105,9 @@ export class RouterSteps {
         drafts.close("interrupted");
         return;
       }
-      const reads = await recallAll(this.#env, lane, [...items.values()], reply.calls);
+      const reads = await readAll(this.#env, this.#ledger, turn, reply.calls);
+      readCount += reads.size;
+      for (const id of usedIds(turn.inlined, reply.calls)) used.add(id);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
@@ -126,7 +117,8 @@ export class RouterSteps {
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
-      const committed = this.#commit({ ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open });
+      const entry = { ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open, used, reads: readCount };
+      const committed = this.#commit(entry);
       drafts.replaced(committed ? postsOf(outcome.decisions) : []);
       if (!committed || last) drafts.close("dropped");
       if (!committed) return;
@@ -142,11 +134,10 @@ export class RouterSteps {
     const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
-    const view = { ...turn, step, capped: input.tainted, nowMs: Date.now(), agentName: readConfig(this.#env).agentName };
-    const outcome = decideStep(
-      { ...view, progress: input.progress, shortened: input.shortened, tasks, machines: store.machines() },
-      input.reply.calls,
-    );
+    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
+    const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
+    const { progress, shortened } = input;
+    const outcome = decideStep({ ...view, progress, shortened, tasks, machines: store.machines() }, input.reply.calls);
     const known = new Set(turn.items.keys());
     const keptId = `kept_${turn.turn}_${step}`;
     const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
@@ -224,8 +215,9 @@ export class RouterSteps {
       for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
       const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
+      const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
-      store.setMeta({ ...meta, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
+      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);

@@ -4,6 +4,7 @@ import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { isComplete, routerMessagesAt } from "../src/core/replay.ts";
 import { arrivals } from "../src/core/router.ts";
 import { answerQuestion, recordByGate } from "../src/core/router-answers.ts";
+import { threadEntry } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { planReport } from "../src/core/router-reports.ts";
 import { type Env, readConfig } from "../src/env.ts";
@@ -15,8 +16,11 @@ import type { Replayed, RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
+import { RouterMemory } from "../src/storage/router-memory.ts";
+import { RouterSchedules } from "../src/storage/router-schedules.ts";
 import { RouterStore } from "../src/storage/router-store.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
+import { RouterClock } from "./router-clock.ts";
 import { RouterEffects } from "./router-effects.ts";
 import { RouterTurns } from "./router-turns.ts";
 
@@ -33,7 +37,9 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   readonly #ledger: RouterLedger;
   readonly #effects: RouterEffects;
   readonly #turns: RouterTurns;
+  readonly #clock: RouterClock;
   readonly #wakeList: WakeList;
+  #listedMs: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -42,12 +48,22 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     this.#alarms = new AlarmMux(ctx.storage, {
       turn: async () => this.#turns.wake(Date.now()),
       effects: async () => this.#effects.wake(Date.now()),
+      schedule: async () => this.#clock.wake(Date.now()),
       prune: async () => (this.#store.prune(Date.now() - limits.dedupeMs) ? Date.now() + pruneMs : undefined),
     });
-    this.#ledger = new RouterLedger(this.#store, this.#log, this.#alarms);
+    this.#ledger = new RouterLedger(
+      this.#store,
+      this.#log,
+      this.#alarms,
+      new RouterMemory(ctx.storage.sql),
+      new RouterSchedules(ctx.storage.sql),
+    );
+    this.#clock = new RouterClock(ctx.storage, this.#ledger, () => this.#kick());
     this.#effects = new RouterEffects(ctx.storage, env, this.#ledger, () => this.#kick());
     this.#turns = new RouterTurns(ctx.storage, env, this.#ledger, this.#effects, createModel(readConfig(env).model.router));
     this.#wakeList = new WakeList(env.DB, "router", ctx.id.name ?? "router");
+    // Deadlines are rows; should their alarm be lost, whatever touches this object brings it back.
+    void this.#alarms.restore();
   }
 
   async deliver(input: Rpc<"deliver">): Promise<{ throughSeq: number }> {
@@ -65,6 +81,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
           nowMs,
           releasedBy ? null : `inbox:${triggerId}`,
         );
+        this.#ledger.memory.put(threadEntry(item, nowMs));
         if (arrival.what === "record") this.#ledger.commit(recordByGate(item, this.#store.meta().turn, releasedBy ?? ""), nowMs);
         if (arrival.what === "too_many_hops")
           this.#ledger.giveUp(item, `This went back and forth between programs more than ${limits.maxHops} times.`, nowMs, true);
@@ -85,12 +102,20 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       if (this.#log.byKey(input.id) !== null) return;
       this.#log.append({ kind: "router.report", report: input }, nowMs, input.id);
       const plan = planReport(input, this.#store.task(input.taskId), this.#store.tasks(), this.#store.meta().turn);
-      this.#store.setTask(plan.task);
+      this.#ledger.setTask(plan.task);
       if (plan.queue !== null) this.#store.enter(plan.queue, "queued", nowMs);
+      this.#clock.reported(input, nowMs);
       if (plan.decision !== null) this.#ledger.commit(plan.decision, nowMs);
       this.#armTurn(nowMs);
     });
     this.#kick();
+  }
+
+  async follow({ taskId, threadId, follows }: Rpc<"follow">): Promise<void> {
+    const task = this.#store.task(taskId);
+    if (task === null || threadId === task.threadId) return;
+    const others = task.threads.filter((each) => each !== threadId);
+    this.#store.setTask({ ...task, threads: follows ? [...others, threadId] : others });
   }
 
   async machine(input: Rpc<"machine">): Promise<void> {
@@ -112,10 +137,27 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     return { ok: true };
   }
 
+  async schedules(): ReturnType<RouterRpc["schedules"]> {
+    return { zone: readConfig(this.env).timeZone, schedules: this.#clock.lines() };
+  }
+
+  async setSchedule(input: Rpc<"setSchedule">): ReturnType<RouterRpc["setSchedule"]> {
+    return this.#clock.set(input, readConfig(this.env).timeZone, Date.now());
+  }
+
+  async changeSchedule(input: Rpc<"changeSchedule">): ReturnType<RouterRpc["changeSchedule"]> {
+    return this.#clock.change(input.id, input.change, Date.now());
+  }
+
   async overview(): ReturnType<RouterRpc["overview"]> {
     const meta = this.#store.meta();
     const open = this.#store.tasks().filter((task) => task.endedMs === null);
-    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn: meta.turn, modelNote: meta.modelNote };
+    const { turn, modelNote, context } = meta;
+    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn, modelNote, context };
+  }
+
+  async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {
+    return this.#ledger.recall(input.id);
   }
 
   /** [L2] Steps are counted over all lanes, as the log has their answers. */
@@ -159,6 +201,12 @@ export class Router extends DurableObject<Env> implements RouterRpc {
 
   async #reportWake(): Promise<void> {
     const busy = this.#turns.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
-    await this.#wakeList.report(busy ? this.#alarms.nextMs() : null);
+    const scheduledMs = this.#ledger.schedules.nextMs();
+    // A schedule far away is listed with its time, else the cron would look in every other minute until then.
+    if (!busy && scheduledMs !== null && scheduledMs !== this.#listedMs) {
+      await this.#wakeList.report(null);
+      this.#listedMs = scheduledMs;
+    }
+    await this.#wakeList.report(busy ? this.#alarms.nextMs() : scheduledMs);
   }
 }

@@ -14,11 +14,11 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { judgeAtPage } from "../src/storage/page-door.ts";
-import { accept, attachTopic, openTopic, post, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
-import { readThread, shownRow, ThreadStore } from "../src/storage/thread-store.ts";
+import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
@@ -102,6 +102,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async unsubscribe(input: Input<"unsubscribe">): Promise<{ atSeq: number }> {
     return { atSeq: unsubscribe(this.#known(), input) };
+  }
+
+  async release(input: Input<"release">): Promise<{ free: number[] }> {
+    return { free: release(this.#known(), input) };
   }
 
   async openTopic(input: Input<"openTopic">): Promise<{ fromSeq: number; cutSeq: number }> {
@@ -208,8 +212,8 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   #show(room: ThreadRoom, seq: number): void {
-    const shown = shownRow(room.store, seq);
-    if (shown) this.#broadcast({ t: "row", threadId: this.#id, seq, row: shown });
+    const row = room.shown(seq);
+    if (row) this.#broadcast({ t: "row", threadId: this.#id, seq, row });
   }
 
   #broadcast(frame: WidgetServerFrame): void {
@@ -230,11 +234,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        const verdict = await judgeAtPage(this.env, this.#id, trigger, {
-          factor: this.#config.doorLimitFactor,
-          isRevoked: (id) => this.#isRevoked(id),
-          later: (work) => this.ctx.waitUntil(work),
-        });
+        const verdict = await judgeAtPage(this.env, this.ctx, this.#id, trigger, (id) => this.#isRevoked(id));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },

@@ -5,6 +5,7 @@ import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/wo
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
+import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { recallObject } from "../src/storage/recall.ts";
 import { indexTask } from "../src/storage/task-index.ts";
@@ -73,7 +74,7 @@ export class WorkerEffects {
 
   async #read(stored: StoredEffect, { step, callId, read }: ReadEffect): Promise<void> {
     const { store, env } = this.#host;
-    const { output, tainting } = await answerRead(env, read);
+    const { output, tainting } = await answerRead(env, this.#host.name, read);
     await this.#host.fault();
     this.#host.decide(() => {
       const own = read.read === "recall" && store.ownsArtifact(read.id);
@@ -148,22 +149,53 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
       }
     case "unsubscribe":
       await env.THREAD.getByName(effect.threadId).unsubscribe({ taskId: start.taskId, reason: effect.reason });
+      if (effect.byWorker)
+        await env.ROUTER.getByName(routerName).follow({ taskId: start.taskId, threadId: effect.threadId, follows: false });
       return;
-    case "release":
+    case "release": {
+      const rows = await freeRows(env, start.taskId, effect);
+      if (effect.recordOnly || rows.length === 0) return;
       await env.ROUTER.getByName(routerName).deliver({
         threadId: effect.threadId,
-        rows: effect.rows,
+        rows,
         before: [],
         tasks: [start.taskId],
         releasedBy: start.taskId,
       });
       return;
+    }
   }
 }
 
-/** The result of a read, for the model. It never throws: what cannot be read in time is said. */
-async function answerRead(env: Env, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
+/** [W21] The rows that nobody keeps any more: a row that another task has is not the router's yet. */
+async function freeRows(env: Env, taskId: string, { threadId, rows }: Extract<SentEffect, { effect: "release" }>): Promise<DeliveredRow[]> {
+  try {
+    const { free } = await env.THREAD.getByName(threadId).release({ taskId, seqs: rows.map(({ row }) => row.seq) });
+    return rows.filter(({ row }) => free.includes(row.seq));
+  } catch (error) {
+    if (asFault(error)?.kind !== "not_found") throw error;
+    return rows;
+  }
+}
+
+/** [W20] Follows a thread and tells the router. What may pass is tried again; what never will is the model's to read. */
+async function follow(env: Env, taskId: string, { threadId, decisionId }: Extract<WorkerRead, { read: "subscribe" }>): Promise<string> {
+  try {
+    const { fromSeq } = await env.THREAD.getByName(threadId).subscribe({ taskId, decisionId });
+    await env.ROUTER.getByName(routerName).follow({ taskId, threadId, follows: true });
+    return JSON.stringify({ subscribed: threadId, from_seq: fromSeq });
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault?.retry !== "never") throw error;
+    return JSON.stringify({ error: fault.message });
+  }
+}
+
+/** The result of a read, for the model. What cannot be read in time is said. */
+async function answerRead(env: Env, taskId: string, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
   switch (read.read) {
+    case "subscribe":
+      return { output: await follow(env, taskId, read), tainting: false };
     case "recall": {
       const { text, tainting } = await recallObject(env, {
         id: read.id,

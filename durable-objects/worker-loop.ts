@@ -236,6 +236,7 @@ export class WorkerLoop {
         open,
         commandOf: (commandId) => this.store.command(commandId),
         ownsArtifact: (artifactId) => this.store.ownsArtifact(artifactId),
+        itemOf: (key) => this.store.item(key),
         commandFor,
       });
     });

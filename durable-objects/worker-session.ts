@@ -6,6 +6,7 @@ import { profileNamed } from "../src/core/profiles.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
+import { type Reopening, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
 import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
@@ -140,6 +141,12 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async accept(input: { by: Principal; accepted: boolean }): Promise<void> {
     this.#loop.decide(() => acceptTask(this.#started(), input.by, input.accepted));
     this.#loop.kick();
+  }
+
+  async reopen(input: Reopening): Promise<{ status: TaskCard["status"] }> {
+    this.#loop.decide(() => reopenTask(this.#started(), input));
+    this.#loop.kick();
+    return { status: this.#started().card.status };
   }
 
   async childReport(input: Report): Promise<void> {

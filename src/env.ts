@@ -44,6 +44,8 @@ export interface Env extends RoleSettings {
   /** Where answers to the generic webhook are posted. */
   GENERIC_REPLY_URL?: string;
   AGENT_NAME?: string;
+  /** IANA zone in which schedules are read where nobody names one; UTC by default. */
+  TIME_ZONE?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
   /** Turns the door's limits up (or down) for all sources: `2` lets twice as much in. */
@@ -79,6 +81,7 @@ export type GitHubApp = { id: string; privateKey: string };
 
 export type Config = {
   agentName: string;
+  timeZone: string;
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
@@ -161,6 +164,7 @@ export function readConfig(env: Env): Config {
   if (known) return known;
   const config: Config = {
     agentName: present(env.AGENT_NAME) ?? "Switchyard",
+    timeZone: present(env.TIME_ZONE) ?? "UTC",
     sessionSecret: present(env.SESSION_SECRET),
     operatorToken: present(env.OPERATOR_TOKEN),
     widgetOrigins: (present(env.WIDGET_ORIGINS) ?? "")

@@ -1,13 +1,16 @@
 // Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
 import type { TaskStart } from "../protocol/task.ts";
-import type { Trigger } from "../protocol/trigger.ts";
+import { type Trigger, timerKind } from "../protocol/trigger.ts";
 
 /** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
 export const webAudience = (personId: string): string => `web ${personId}`;
 
 /** [A8] The audience of a trigger's thread. */
-export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal">): string =>
-  trigger.source === "web" ? webAudience(trigger.principal.id) : `${trigger.source} ${trigger.place}`;
+export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
+  // A schedule speaks into the conversation of the person who made it.
+  trigger.source === "web"
+    ? webAudience((trigger.kind === timerKind ? trigger.facts?.for : undefined) ?? trigger.principal.id)
+    : `${trigger.source} ${trigger.place}`;
 
 /** [A8] The audience of what a task says. */
 export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote">): string =>

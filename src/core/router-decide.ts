@@ -1,18 +1,22 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
-import * as z from "zod/mini";
 import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
-import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
+import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
+import type { Schedule } from "../protocol/schedule.ts";
 import { audienceOf, mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
-import { countWords, fitManner } from "./manners.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planDispatch } from "./router-dispatch.ts";
-import { mannerOf, type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { followed, planPolicy, type RuleProposal } from "./router-policy.ts";
+import { planRemember } from "./router-remember.ts";
+import { planResolve } from "./router-resolve.ts";
+import { isTeamPerson, planSchedule } from "./router-schedule.ts";
 
 /** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
 export type ItemProgress = { act: RouterTool | null; spoken: boolean; target: { threadId: string; chain: string } | null };
@@ -31,6 +35,11 @@ export type TurnView = {
   shortened?: ReadonlySet<string>;
   tasks: ReadonlyMap<string, KnownTask>;
   machines: readonly KnownMachine[];
+  /** The default zone of schedules, and those that hold. */
+  zone?: string;
+  schedules?: readonly Schedule[];
+  /** Rules of the gate that were shown to owners. */
+  proposals?: readonly RuleProposal[];
   policies: readonly Policy[];
 };
 
@@ -47,26 +56,13 @@ export type StepOutcome = {
 };
 
 type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true };
-type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" }>;
+type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" | "find" }>;
 
 const speeches: readonly RouterTool[] = ["reply", "relay"];
+/** May stand beside an act and a word for the same item, and more than once. */
+const asides: readonly RouterTool[] = ["remember", "schedule"];
 const cappedReason =
   "This turn read text from outside the team, so it may only answer, record or ask. Decide again without that recall, or use ask_human.";
-
-/** [RD1] The call as its schema says, or a sentence on what is wrong with it. Nothing half-parsed is done. */
-export function readCall(call: ModelReply["calls"][number]): RouterCall | { problem: string } {
-  if (!Object.hasOwn(routerTools, call.tool)) {
-    const name = /^[\w-]{1,40}$/.test(call.tool) ? `"${call.tool}"` : "of that name";
-    return { problem: `There is no tool ${name}. The tools are ${Object.keys(routerTools).join(", ")}.` };
-  }
-  const tool = call.tool as RouterTool;
-  const parsed = z.safeParse(routerTools[tool].input, call.input);
-  if (parsed.success) return { callId: call.callId, tool, input: parsed.data } as RouterCall;
-  const issue = parsed.error.issues[0];
-  return {
-    problem: `The input of ${tool} does not fit: ${issue?.path.join(".") || "input"} ${excerpt(issue?.message ?? "is invalid", 160)}`,
-  };
-}
 
 /** [RD2] All calls of one answer. Acts are looked at before words, so that words about a dispatched trigger go where the task is. */
 export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutcome {
@@ -108,13 +104,14 @@ export const decisionIdOf = (view: Pick<TurnView, "turn" | "step">, index: numbe
 const untouched: ItemProgress = { act: null, spoken: false, target: null };
 
 function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: RouterCall, index: number): Verdict {
-  if (call.tool === "recall") return { refused: "A read settles nothing." };
+  if (call.tool === "recall" || call.tool === "find") return { refused: "A read settles nothing." };
   const asked = call.tool === "relay" ? [...new Set([call.input.report, ...call.input.settles])] : [...new Set(call.input.settles)];
   const unknown = asked.filter((id) => !view.items.has(id));
   const speech = isSpeech(call);
+  const aside = asides.includes(call.tool);
   const free = asked.filter((id) => {
     const done = progress.get(id) ?? untouched;
-    return view.items.has(id) && (speech ? !done.spoken : done.act === null);
+    return view.items.has(id) && (aside || (speech ? !done.spoken : done.act === null));
   });
   if (free.length === 0)
     return {
@@ -135,7 +132,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
   for (const item of settled) {
     const before = progress.get(item.id) ?? untouched;
     progress.set(item.id, {
-      act: speech && !settledByCode ? before.act : call.tool,
+      act: (speech || aside) && !settledByCode ? before.act : call.tool,
       spoken: before.spoken || speech || settledByCode,
       target: movesTo(decision, item) ?? before.target,
     });
@@ -145,15 +142,6 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     : { decision, result: { ...verdict.result, unknown: `${unknown.map(safeId).join(", ")} does not wait for a decision here` } };
 }
 
-/** [G9] The policy that a decision names, if it is one that the model was shown; another name is as if none were given. */
-function followed(view: TurnView, call: RouterCall, by: PlannedDecision["by"]): Pick<PlannedDecision, "policy"> {
-  if (by === "code" || !("policy" in call.input)) return {};
-  const { policy: id, policyWhy } = call.input;
-  const policy = view.policies.find((known) => known.id === id);
-  // Like a reason: words written after public text was read are not kept.
-  return policy ? { policy: { id: policy.id, version: policy.version, why: view.capped ? "" : excerpt(policyWhy ?? "", 300) } } : {};
-}
-
 /** Where words about a dispatched item go: with the task, if it is of the task's thread or of the root above its topic. */
 function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["target"] {
   if (decision.newTask === undefined || decision.threadId === undefined) return null;
@@ -161,8 +149,6 @@ function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["targ
   const near = item.threadId === decision.threadId || roots.includes(item.threadId);
   return near ? { threadId: decision.threadId, chain: decision.id } : null;
 }
-
-const safeId = (id: string): string => (/^[a-z]+_[a-z0-9-]{1,60}$/.test(id) ? id : "an id that is none");
 
 const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: string; hops: number } => {
   if (item.kind === "trigger") return { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
@@ -240,18 +226,6 @@ function say(
   };
 }
 
-/** [RD9] Words that are too long for their channel come back once, while the turn has a step left; then they are cut by code. */
-function tooLong(view: TurnView, settled: readonly InboxItem[], source: string, text: string): Verdict | null {
-  const words = countWords(text);
-  if (fitManner(text, mannerOf(source)) === text || view.step >= limits.maxRouterStepsPerTurn) return null;
-  if (settled.some((item) => view.shortened?.has(item.id) || item.attempts > 0)) return null;
-  return {
-    refused: `Not sent: ${words} words, and ${limits.maxInstantWords} fit here. Say it again with reply, the most important first. What is still too long is cut, with the full text one click away.`,
-    settles: settled.map((item) => item.id),
-    tooLong: true,
-  };
-}
-
 const audienceOfItem = (view: TurnView, item: InboxItem): string =>
   item.kind === "trigger" ? audienceOf(item.trigger) : (view.tasks.get(item.report.taskId)?.audience ?? item.threadId);
 
@@ -294,6 +268,30 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
         result: { asked: id },
       };
     }
+    case "set_policy": {
+      const refusal = refuseAuthority(view, settled, id, "set_policy", "owner", "change what I react to");
+      if (refusal !== null) return refusal;
+      const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && item.trigger.principal.role === "owner");
+      if (said === undefined) return { refused: "Only an owner can change rules: settle that person's trigger." };
+      return planPolicy(
+        { nowMs: view.nowMs, proposals: view.proposals ?? [] },
+        call.input,
+        said,
+        base(view, settled, id, "set_policy", ""),
+      );
+    }
+    case "schedule": {
+      const refusal = refuseAuthority(view, settled, id, "schedule", "member", "schedule work");
+      if (refusal !== null) return refusal;
+      const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
+      if (said === undefined) return { refused: "Only a person of the team can schedule: settle that person's trigger." };
+      const { zone = "UTC", schedules = [] } = view;
+      if (call.input.change === undefined && schedules.length >= limits.maxSchedules)
+        return { refused: `There are ${schedules.length} schedules already: cancel one first.` };
+      return planSchedule({ nowMs: view.nowMs, zone, schedules }, call.input, said, base(view, settled, id, "schedule", call.input.name));
+    }
+    case "remember":
+      return remember(view, call.input, settled, id);
     case "dispatch": {
       const refusal = refuseAuthority(view, settled, id, "dispatch", "member", "start work");
       if (refusal !== null) return refusal;
@@ -304,19 +302,24 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       return planDispatch(view, call.input, settled, base(view, settled, id, "dispatch", call.input.title));
     }
     case "deliver":
-    case "cancel": {
+    case "cancel":
+    case "resolve": {
       const task = view.tasks.get(call.input.task);
-      const what = call.tool === "cancel" ? "stop work" : "change work that is under way";
+      const what = call.tool === "cancel" ? "stop work" : call.tool === "resolve" ? "settle work" : "change work that is under way";
       // Before the task is looked up: from outside the team nobody learns which tasks there are.
       const outside = refuseAuthority(view, settled, id, call.tool, "member", what);
       if (outside !== null) return outside;
       if (task === undefined) return { refused: `There is no task ${safeId(call.input.task)}; see the tasks item.` };
-      if (!isOpen(task)) return { refused: `${task.id} has ended already (${task.status}).` };
+      if (!isOpen(task) && call.tool !== "resolve")
+        return { refused: `${task.id} has ended already (${task.status}). To go on with it, use resolve.` };
       const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);
       if (below !== null) return below;
-      if (call.tool === "deliver" && settled.some((item) => !mayFlow(audienceOfItem(view, item), task.audience)))
+      const judges = call.tool === "cancel" || (call.tool === "resolve" && (call.input.how === "accept" || call.input.how === "reject"));
+      if (!judges && settled.some((item) => !mayFlow(audienceOfItem(view, item), task.audience)))
         return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
-      return change(view, call, task, settled, id);
+      return call.tool === "resolve"
+        ? planResolve(view, call.input, task, settled, base(view, settled, id, "resolve", `${call.input.how}: ${task.title}`))
+        : change(view, call, task, settled, id);
     }
   }
 }
@@ -344,6 +347,15 @@ function change(
   return { decision: { ...decision, taskId: task.id, threadId: task.threadId, effects: [effect] }, result: { delivered: task.id } };
 }
 
+/** [RD10] Only people of the team, in a turn free of public text, write into the team's memory; the row says who, where and when. */
+function remember(view: TurnView, input: Extract<Act, { tool: "remember" }>["input"], settled: readonly InboxItem[], id: string): Verdict {
+  const refusal = refuseAuthority(view, settled, id, "remember", "member", "have me remember things");
+  if (refusal !== null) return refusal;
+  const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
+  if (said === undefined) return { refused: "Only what a person of the team said can be remembered: settle that trigger." };
+  return planRemember(view, input, said, base(view, settled, id, "remember", ""));
+}
+
 /** [RD5] Work needs the team. People below get a friendly word, the team a notice, and the trigger is settled; a capped turn decides again. */
 function refuseAuthority(
   view: TurnView,
@@ -360,7 +372,7 @@ function refuseAuthority(
   const first = triggers[0];
   if (first === undefined) return { refused: `A report of this task cannot ${what}: a member of the team has to ask for it.` };
   const who = need === "owner" ? "an owner of this deployment" : "members of the team";
-  const words = `I can talk here, but only ${who} can ${what}. I have let the team know what you asked for.`;
+  const words = `You can talk to me here, but only ${who} can ${what}. I have let the team know what you asked for.`;
   const places = new Map(triggers.map((item) => [item.threadId, item]));
   return {
     decision: {

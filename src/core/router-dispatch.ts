@@ -22,7 +22,7 @@ type DispatchInput = {
 const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
 
 /** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. */
-function chooseMachine(machines: readonly KnownMachine[], named: string | undefined): KnownMachine | null | { problem: string } {
+export function chooseMachine(machines: readonly KnownMachine[], named: string | undefined): KnownMachine | null | { problem: string } {
   const known = machines.filter((machine) => !machine.revoked);
   if (named !== undefined && named.trim() !== "") {
     const wanted = named.trim().toLowerCase();

@@ -5,9 +5,12 @@ import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
+import type { Schedule } from "../protocol/schedule.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
+import { type Fact, factsItem } from "./router-memory.ts";
+import { schedulesItem } from "./router-schedule.ts";
 
 const recentTasks = 10;
 const maxOpenTasks = 60;
@@ -21,6 +24,9 @@ export type TurnInput = {
   tasks: readonly KnownTask[];
   machines: readonly KnownMachine[];
   observed: readonly string[];
+  facts?: readonly Fact[];
+  /** Only in the team's lane. */
+  schedules?: { list: readonly Schedule[]; zone: string };
   /** Null while the transcript's last word on them still holds. */
   policies: readonly Policy[] | null;
   /** Only at the start of a segment. */
@@ -35,6 +41,8 @@ export function renderTurn(input: TurnInput): string {
     ...(input.policies === null ? [] : [{ item: "policies" as const, list: [...input.policies] }]),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
+    ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs)]),
+    ...(input.facts !== undefined && input.facts.length > 0 ? [factsItem(input.facts)] : []),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
     ...problemItems(input.items),
     ...input.items.map((item) => renderItem(item, input.lane)),

@@ -1,6 +1,7 @@
 // A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
 
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
+import type { GateRule } from "../protocol/gate.ts";
 import type { FollowedPolicy } from "../protocol/policy.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
@@ -11,6 +12,9 @@ import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import { fitted } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
+import type { Fact } from "./router-memory.ts";
+import type { RuleProposal } from "./router-policy.ts";
+import type { ScheduleEdit } from "./router-schedule.ts";
 
 type Input<T, M extends keyof T> = T[M] extends (input: infer I) => unknown ? I : never;
 
@@ -23,7 +27,13 @@ export type RouterEffect =
   | { kind: "start"; taskId: string; input: TaskStart }
   | { kind: "post"; threadId: string; input: OutboundIntent }
   | { kind: "tell"; taskId: string; input: Input<WorkerSessionRpc, "tell"> }
+  | { kind: "accept"; taskId: string; input: Input<WorkerSessionRpc, "accept"> }
+  | { kind: "reopen"; taskId: string; input: Input<WorkerSessionRpc, "reopen"> }
   | { kind: "cancel"; taskId: string; input: Input<WorkerSessionRpc, "cancel"> }
+  /** Of a schedule that is due. */
+  | { kind: "append"; threadId: string; input: Input<ThreadRpc, "append"> }
+  /** A confirmed rule of the gate. */
+  | { kind: "rule"; input: { rule: GateRule; by: string } }
   | { kind: "board"; input: BoardChange[] };
 
 /** What an effect answered that later effects of its chain need. */
@@ -65,6 +75,9 @@ export type PlannedDecision = {
   effects: RouterEffect[];
   chain?: string;
   newTask?: KnownTask;
+  schedule?: ScheduleEdit;
+  proposal?: RuleProposal;
+  fact?: { fact: Fact; replaces: string | null };
   question?: Question;
   notice?: BoardNotice;
 };

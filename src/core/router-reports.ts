@@ -23,6 +23,8 @@ export function planReport(report: Report, known: KnownTask | null, others: read
     case "progress":
     case "cancelled":
       return { task, decision: null, queue: null };
+    case "answer":
+      return { task, decision: sayByCode(report, task, "relay", "an answer beside the work", turn), queue: null };
     case "paused":
     case "waiting":
     case "notice":
@@ -62,7 +64,8 @@ const taskOfReport = (report: Report): KnownTask => ({
   decisionId: "",
   authority: report.authority,
   tainted: report.tainted,
-  status: report.status,
+  // What the report says of it is applied as to any other task.
+  status: "running",
   line: "",
   machine: null,
   source: "",

@@ -4,17 +4,21 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 
 import type { InboxItem } from "./router.ts";
-import { readCall, type StepOutcome } from "./router-decide.ts";
+import { readCall } from "./router-calls.ts";
+import type { StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
-export type ReadCall = { index: number; id: string; page: number };
+export type ReadCall = { index: number; page: number } & ({ read: "recall"; id: string } | { read: "find"; query: string });
 export type ReadAnswer = { text: string; tainting: boolean };
 
 /** The reads among the calls of one answer. */
 export const readsOf = (calls: ModelReply["calls"]): ReadCall[] =>
-  calls.flatMap((call, index) => {
+  calls.flatMap((call, index): ReadCall[] => {
     const read = readCall(call);
-    return "tool" in read && read.tool === "recall" ? [{ index, id: read.input.id, page: read.input.page ?? 1 }] : [];
+    if (!("tool" in read)) return [];
+    if (read.tool === "recall") return [{ index, read: "recall", id: read.input.id, page: read.input.page ?? 1 }];
+    if (read.tool === "find") return [{ index, read: "find", query: read.input.query, page: Math.floor(read.input.page ?? 1) }];
+    return [];
   });
 
 export type StepMessages = { sent: ModelMessage[]; kept: ModelMessage[] };
@@ -58,6 +62,9 @@ export function stepMessages(
   return { sent, kept };
 }
 
+/** The task that a call names; empty when it names none. */
+export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");
+
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const readableTool = (tool: string): string => (/^[a-z_]{1,20}$/.test(tool) ? tool : "unknown");
@@ -79,6 +86,3 @@ export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">
   if (!hadCalls) return "You answered without a tool call: nothing was said or done. Settle each id with a call.";
   return undecidedProblem(item.attempts + 2);
 }
-
-/** The task that a call names, whatever else is in it. */
-export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");

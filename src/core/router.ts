@@ -4,7 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import { type Authority, type Lane, lanes, type Principal } from "../protocol/principal.ts";
 import { finalStatuses, type Report, type TaskStatus } from "../protocol/task.ts";
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
-import type { Trigger, Verdict } from "../protocol/trigger.ts";
+import { handedBackRule, type Trigger, type Verdict } from "../protocol/trigger.ts";
 import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 
@@ -64,6 +64,9 @@ export type KnownTask = {
   startedMs: number;
   updatedMs: number;
   endedMs: number | null;
+  /** How often it was tried again, and on other machines. */
+  retries?: number;
+  reroutes?: number;
 };
 
 export type KnownMachine = {
@@ -75,6 +78,9 @@ export type KnownMachine = {
   revision: number;
   seenMs: number;
 };
+
+/** How well the inlined context served: turns, those that read nothing more, ids inlined, and ids that decisions named. */
+export type ContextFigures = { turns: number; withoutRead: number; inlined: number; used: number };
 
 type Segments = Record<Lane, number>;
 
@@ -97,6 +103,7 @@ export type RouterMeta = {
   policies?: Record<Lane, string>;
   /** Threads that know already that the model cannot be reached. */
   told: string[];
+  context: ContextFigures;
 };
 
 export const freshMeta: RouterMeta = {
@@ -111,6 +118,7 @@ export const freshMeta: RouterMeta = {
   isolate: false,
   segments: { team: 1, public: 1 },
   told: [],
+  context: { turns: 0, withoutRead: 0, inlined: 0, used: 0 },
 };
 
 export const isOpen = (task: Pick<KnownTask, "status">): boolean => !finalStatuses.includes(task.status);
@@ -176,7 +184,7 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
       seq: row.seq,
       attempts: 0,
       tries: 0,
-      problem: null,
+      problem: delivery.releasedBy !== undefined && row.verdict.rule === handedBackRule ? row.verdict.reason : null,
       trigger: row.trigger,
       verdict: row.verdict,
       before,

@@ -3,7 +3,7 @@
 import type { ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
-import type { OutboundIntent, OutboundState, ThreadRow } from "../protocol/thread.ts";
+import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger, Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
@@ -49,6 +49,14 @@ export const activeTasks = (subscriptions: readonly Subscription[]): TaskId[] =>
 export const alsoWith = (subscriptions: readonly Subscription[], taskId: TaskId, seq: number): TaskId[] => [
   ...new Set(subscriptions.filter((other) => other.taskId !== taskId && covers(other, seq)).map((other) => other.taskId)),
 ];
+
+/** Rows that every task which got them has given up. `released` says whether a task gave up a row. */
+export const freeSeqs = (
+  subscriptions: readonly Subscription[],
+  seqs: readonly number[],
+  released: (taskId: TaskId, seq: number) => boolean,
+): number[] =>
+  seqs.filter((seq) => subscriptions.every((subscription) => !covers(subscription, seq) || released(subscription.taskId, seq)));
 
 export type AppendPlan =
   | { do: "confirm"; outboundId: string; news: boolean }
@@ -112,8 +120,8 @@ export type FlipInput = {
   subscriptions: readonly Subscription[];
   taskId: TaskId;
   decisionId: string;
-  /** The row of the trigger that was named; null when this thread has none. */
-  triggerSeq: number | null;
+  /** The row of the trigger that was named; null when this thread has none. `next`: from what comes now. */
+  triggerSeq: number | "next" | null;
   /** First row, and bytes of all rows, of the thread. */
   firstSeq: number;
   historyBytes: number;
@@ -132,8 +140,10 @@ export function planFlip(input: FlipInput): { known: Subscription } | { flip: Su
   const known = own.find((subscription) => subscription.decisionId === input.decisionId) ?? own.find(isActive);
   if (known) return { known };
   if (input.triggerSeq === null) return "no_such_row";
+  const { triggerSeq, headSeq } = input;
   const whole = /^(issue|pull|pr):/.test(input.threadKey) && input.historyBytes <= limits.maxInlineHistoryBytes;
-  const wanted = Math.min(whole ? input.firstSeq : input.triggerSeq, input.waitingSeq ?? Number.POSITIVE_INFINITY);
+  const from = triggerSeq === "next" ? headSeq + 1 : whole ? input.firstSeq : triggerSeq;
+  const wanted = Math.min(from, input.waitingSeq ?? Number.POSITIVE_INFINITY);
   const fromSeq = Math.max(wanted, ...own.map((subscription) => (subscription.endSeq ?? 0) + 1));
   return {
     flip: {
@@ -187,6 +197,7 @@ export function toRow(
     case "thread.confirmed":
     case "thread.unsent":
     case "thread.accepted_outcome":
+    case "thread.released":
       return null;
   }
 }
@@ -222,3 +233,14 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };
   }
 }
+
+/** What is said of a thread that keeps nothing. */
+export const unknownThread = (threadId: string): ThreadInfo => ({
+  threadId,
+  source: "",
+  place: "",
+  threadKey: "",
+  title: "",
+  headSeq: 0,
+  subscribers: [],
+});

@@ -1,10 +1,24 @@
 // Calls of a worker's model before anything is done: do they parse, are they of its profile, may they read what they name?
-import type { ModelReply } from "../protocol/model.ts";
+import type { Command } from "../protocol/command.ts";
+import { limits } from "../protocol/limits.ts";
+import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 import { laneOf } from "./authority.ts";
 import { ownerOf } from "./ids.ts";
 import { toolsOf } from "./profiles.ts";
-import type { TaskState, WorkerCommand } from "./worker-state.ts";
+import { fitSum } from "./worker-context.ts";
+import type { MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
+
+export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
+
+/** A call as a command for the task's machine, or the reason why it cannot be one. */
+export type CommandMaker = (
+  call: MachineCall,
+  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & { epoch: number; tainted: boolean },
+  step: number,
+  nowMs: number,
+) => { ok: true; command: Command } | { ok: false; reason: string };
 
 /** A call checked against its tool's schema, or the reason for the model why it cannot be taken. */
 export function parseCall(raw: ModelReply["calls"][number]): WorkerCall | { problem: string } {
@@ -54,3 +68,20 @@ export function waitUntilMs(
   const atMs = Date.parse(input.until);
   return Number.isNaN(atMs) ? "unreadable" : Math.min(Math.max(atMs, nowMs), nowMs + maxWaitMs);
 }
+
+/** [R19] The results of a step as messages, one for each call, within the cap of a step. */
+export function resultsOf(calls: readonly StepCall[]): ModelMessage[] {
+  const outputs = fitSum(
+    calls.map((call) => ({ text: call.output ?? "not read: the task has ended", id: "it again with its page" })),
+    limits.inlineStepChars,
+  );
+  return calls.map((call, i) => ({ role: "tool", callId: call.callId, tool: call.tool, output: outputs[i] ?? "" }));
+}
+
+/** Providers may repeat a call id; one id can have only one result, so only its first call counts. */
+export function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
+  const seen = new Set<string>();
+  return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
+}
+
+export const isMachineTool = (tool: string): tool is MachineTool => /^(run_command|(read|write|edit)_file|(list|search)_files)$/.test(tool);

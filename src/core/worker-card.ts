@@ -37,6 +37,12 @@ export function lineOfCall(call: WorkerCall): string {
       return "stopping a command";
     case "read_output":
       return "reading more output";
+    case "subscribe":
+      return `following ${call.input.thread}`;
+    case "unsubscribe":
+      return `leaving ${call.input.thread}`;
+    case "hand_back":
+      return `handing back ${call.input.trigger}`;
     case "recall":
       return `reading ${call.input.id}`;
     case "report":
@@ -88,12 +94,16 @@ function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: Ta
       return { status: "paused", line };
     case "asking":
       return { status: "waiting", waitingFor: "you", line };
-    case "waiting":
-      return { status: "waiting", waitingFor: "event", line };
+    case "waiting": {
+      const running = open.find((command) => command.online);
+      // Who waits for its own command is at work: that is what people want to know.
+      if (running !== undefined) return { status: "running", line: running.what };
+      return { status: "waiting", waitingFor: awaitedMachine(open) ?? "event", line };
+    }
     case "working": {
       if (task.steps === 0) return { status: "queued", line };
       const machine = task.open.kind === "none" ? awaitedMachine(open) : null;
-      return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line: `Waiting for ${machine}` };
+      return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line };
     }
   }
 }
@@ -114,8 +124,8 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
   const before = task.card;
   if (
     seen.status === "waiting" &&
-    task.mode.mode === "working" &&
     seen.waitingFor !== undefined &&
+    seen.waitingFor === awaitedMachine(open) &&
     !task.awaited.includes(seen.waitingFor)
   ) {
     task.awaited = [...task.awaited, seen.waitingFor];
@@ -127,7 +137,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, backlog: queued = [], ...rest } = before;
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: queued = [], ...rest } = before;
   const refs = task.backlog.map(({ ref }) => ref);
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };

@@ -1,7 +1,7 @@
 // What a worker reads: inbox rows become items of the next message, within caps; and which of them wake it, weigh, or taint.
 import type { WorkerItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
-import type { Trigger } from "../protocol/trigger.ts";
+import { type Trigger, timerKind } from "../protocol/trigger.ts";
 import { rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
 import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
@@ -9,13 +9,16 @@ import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./wo
 /** A single text in a message keeps at least this much when the sum is over its limit. */
 const leastChars = 400;
 
-const isPerson = (trigger: Trigger): boolean => trigger.principal.role !== "agent" && trigger.principal.role !== "bot";
+/** A schedule speaks for the person who made it. */
+const isPerson = (trigger: Trigger): boolean =>
+  trigger.kind === timerKind || (trigger.principal.role !== "agent" && trigger.principal.role !== "bot");
 
 /** [W3] What the task was asked with is quoted in its goal; our own words wake nobody. Both are no new input. */
 export function isContext(item: InboxItem, task: TaskState): boolean {
   if (item.kind !== "row") return false;
   if (item.row.kind !== "trigger") return true;
-  return item.row.trigger.id === task.start.quote.triggerId || item.row.trigger.principal.role === "agent";
+  const { trigger } = item.row;
+  return trigger.id === task.start.quote.triggerId || (trigger.principal.role === "agent" && trigger.kind !== timerKind);
 }
 
 /**
@@ -174,7 +177,7 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
 
 /** People's words are messages; checks, pushes and whatever bots bring are events. */
 function rowKind(trigger: Trigger): "message" | "event" | "said" {
-  if (trigger.principal.role === "agent") return "said";
+  if (trigger.principal.role === "agent" && trigger.kind !== timerKind) return "said";
   if (!isPerson(trigger)) return "event";
   return /^(check_|workflow_|push|status|timer)/.test(trigger.kind) ? "event" : "message";
 }

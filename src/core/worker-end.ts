@@ -140,6 +140,9 @@ export function releaseRows(change: Change, pending: readonly InboxRow[]): void 
       ({ row }) => row.kind === "trigger" && (row.verdict.outcome === "candidate" || row.verdict.outcome === "request"),
     );
     if (!cancelled && asked.length > 0) change.effects.push({ effect: "release", threadId, rows: asked });
+    // Another task may hand it back later: then nobody waits for this one.
+    if (cancelled && rows.some(({ alsoWith }) => alsoWith.length > 0))
+      change.effects.push({ effect: "release", threadId, rows, recordOnly: true });
   }
 }
 
@@ -149,5 +152,28 @@ export function acceptTask(task: TaskState, by: Principal, accepted: boolean): C
   if (task.mode.mode !== "ended" || task.accepted === accepted) return null;
   const change = changeOf(task, `${accepted ? "accepted" : "rejected"} by ${by.name}`);
   change.task.accepted = accepted;
+  return change;
+}
+
+const maxMuteReplies = 2;
+
+const unreadOf = ({ pending, backlog }: { pending: readonly InboxRow[]; backlog: readonly InboxRow[] }): InboxRow[] =>
+  [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
+
+/** Text without a call reaches nobody: say so, twice, then give up. */
+export function muteReply(
+  change: Change,
+  step: number,
+  facts: { pending: readonly InboxRow[]; backlog: readonly InboxRow[]; open: readonly WorkerCommand[]; nowMs: number },
+): Change {
+  const { task } = change;
+  task.mute += 1;
+  if (task.mute > maxMuteReplies) {
+    const text = "I could not finish this: the model kept answering without using any of its tools.";
+    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
+    return change;
+  }
+  task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
+  task.again = true;
   return change;
 }

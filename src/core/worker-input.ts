@@ -40,6 +40,9 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
   if (task.mode.mode === "ended") {
     for (const { key, item } of rows) change.events.push(inboxEvent(key, item));
     releaseRows(change, rows);
+    // A subscription that came into being while the task ended.
+    if (facts.threadId !== null && rows.some(({ item }) => triggerOf(item) !== null))
+      change.effects.push({ effect: "unsubscribe", threadId: facts.threadId, reason: "the task has ended" });
     return change;
   }
   const known = new Set(task.backlog.map(({ key }) => key));
@@ -97,6 +100,11 @@ function reject(change: Change, row: InboxRow, reason: string, nowMs: number): v
   const place = row.item.kind === "row" ? { threadId: row.item.threadId, threadSeq: row.item.row.seq } : {};
   change.moved.push({ seq: row.seq, step: rejectedStep });
   change.events.push({ kind: "task.rejected", itemId: row.key, ...place, reason });
+  // Another task may hand it back later: then nobody waits for this one.
+  if (row.item.kind === "row" && row.item.alsoWith.length > 0) {
+    const { threadId, alsoWith, row: refused } = row.item;
+    change.effects.push({ effect: "release", threadId, rows: [{ row: refused, alsoWith }], recordOnly: true });
+  }
   const trigger = triggerOf(row.item);
   const byPerson = trigger !== null && isPerson(trigger.principal);
   const id = childId("rep", task.start.taskId, "rejected", byPerson ? row.key : reason);

@@ -49,6 +49,6 @@ How you report
 - \`report\` is the only way to say something; text beside your calls reaches nobody.
 - \`done\` ends the task: the answer first, short, with the facts that prove it (names, numbers, exit codes). \`confidence\` is your honest share of certainty, from 0 to 1.
 - \`failed\` ends the task: what you tried, what stopped you, what would help.
-- \`question\` asks one thing that only a person can decide; \`blocked\` says what you need. Both wait for an answer. \`progress\` is for long work and disturbs nobody.
+- \`question\` asks one thing that only a person can decide; \`blocked\` says what you need. Both wait for an answer. \`answer\` is heard at once and the work goes on: for a person who asks how far you are. \`progress\` is for long work and disturbs nobody.
 - {"not_sent": …} means that your report was not sent, because something arrived that you have not read. Read it, then report again.
 - A report is shown to people as it is: plain words, no ids unless they help.`;

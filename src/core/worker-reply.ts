@@ -1,44 +1,42 @@
 // A model's reply becomes results and effects: every call is checked against its schema, the task's authority and taint, and gets exactly one result.
-import type { Command } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
-import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { ModelReply } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { TaskStart } from "../protocol/task.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
 import { refuseCommand } from "./authority.ts";
-import { childId } from "./ids.ts";
+import { childId, makeId } from "./ids.ts";
 import { mayUse } from "./profiles.ts";
-import { isOwn, mayRecall, notOfProfile, parseCall, waitUntilMs } from "./worker-calls.ts";
+import {
+  type CommandMaker,
+  isMachineTool,
+  isOwn,
+  type MachineCall,
+  mayRecall,
+  notOfProfile,
+  parseCall,
+  resultsOf,
+  waitUntilMs,
+  withoutTwins,
+} from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
-import { fitSum, isContext } from "./worker-context.ts";
-import { endTask } from "./worker-end.ts";
+import { isContext } from "./worker-context.ts";
+import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
+import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
 import {
   addReport,
   type Change,
   changeOf,
+  type InboxItem,
   type InboxRow,
-  type MachineTool,
   type StepCall,
   type TaskState,
   type WorkerCommand,
   type WorkerRead,
 } from "./worker-state.ts";
-
-const maxMuteReplies = 2;
-
-type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
-
-/** A call as a command for the task's machine, or the reason why it cannot be one. */
-export type CommandMaker = (
-  call: MachineCall,
-  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & { epoch: number; tainted: boolean },
-  step: number,
-  nowMs: number,
-) => { ok: true; command: Command } | { ok: false; reason: string };
 
 /** What the decision needs to know beside the state. */
 export type ReplyFacts = {
@@ -55,6 +53,8 @@ export type ReplyFacts = {
   /** Every command of this task, for those that are named by id. */
   commandOf: (commandId: string) => WorkerCommand | null;
   ownsArtifact: (artifactId: string) => boolean;
+  /** What came into the inbox under an id, read or not. */
+  itemOf: (key: string) => InboxItem | null;
   commandFor: CommandMaker;
 };
 
@@ -83,22 +83,6 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
   return finishStep(change, step);
 }
 
-const unreadOf = ({ pending, backlog }: ReplyFacts): InboxRow[] => [...pending, ...backlog].sort((a, b) => a.seq - b.seq);
-
-/** Text without a call reaches nobody: say so, twice, then give up. */
-function muteReply(change: Change, step: number, facts: ReplyFacts): Change {
-  const { task } = change;
-  task.mute += 1;
-  if (task.mute > maxMuteReplies) {
-    const text = "I could not finish this: the model kept answering without using any of its tools.";
-    endTask(change, { status: "failed", text, key: `mute-${step}` }, unreadOf(facts), facts.open, facts.nowMs);
-    return change;
-  }
-  task.notices = [...task.notices, "Use `report` to say something; nothing was sent."];
-  task.again = true;
-  return change;
-}
-
 /** Appends the results when all are known; otherwise the step stays open for its reads. */
 function finishStep(change: Change, step: number): Change {
   const unread = change.calls.filter(({ output }) => output === null);
@@ -111,15 +95,6 @@ function finishStep(change: Change, step: number): Change {
   change.effects = change.effects.filter(({ effect }) => effect !== "read" || unread.length === 0);
   change.messages.push(...resultsOf(change.calls));
   return change;
-}
-
-/** [R19] The results of a step as messages, one for each call, within the cap of a step. */
-function resultsOf(calls: readonly StepCall[]): ModelMessage[] {
-  const outputs = fitSum(
-    calls.map((call) => ({ text: call.output ?? "not read: the task has ended", id: "it again with its page" })),
-    limits.inlineStepChars,
-  );
-  return calls.map((call, i) => ({ role: "tool", callId: call.callId, tool: call.tool, output: outputs[i] ?? "" }));
 }
 
 /** A read of the open step is answered. With the last one all results enter the transcript, and their taint the task. */
@@ -142,14 +117,6 @@ export function readAnswered(task: TaskState, calls: readonly StepCall[], answer
   change.messages.push(...resultsOf(calls));
   return change;
 }
-
-/** Providers may repeat a call id; one id can have only one result, so only its first call counts. */
-function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
-  const seen = new Set<string>();
-  return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
-}
-
-const isMachineTool = (tool: string): tool is MachineTool => /^(run_command|(read|write|edit)_file|(list|search)_files)$/.test(tool);
 
 /** One reply being decided, call by call. */
 class Deciding {
@@ -211,6 +178,16 @@ class Deciding {
         return this.#readOutput(call);
       case "recall":
         return this.#recall(call);
+      case "subscribe":
+        return this.#subscribe(call);
+      case "unsubscribe": {
+        const refused = leaveThread(this.#change, call.input.thread, call.input.reason);
+        return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call.callId, call.tool, { refused });
+      }
+      case "hand_back": {
+        const why = handBack(this.#change, this.#facts.itemOf(call.input.trigger), call.input);
+        return why === null ? this.#done(call, { handed_back: true }, false) : this.#refused(call.callId, call.tool, { refused: why });
+      }
       case "report":
         return this.#report(call);
       case "note":
@@ -325,6 +302,17 @@ class Deciding {
     return { read: { read: "recall", id, page: page ?? 1, audience } };
   }
 
+  /** [W20] Follows a thread from now on; noted before it is asked for, so that the task's end undoes it in any case. */
+  #subscribe(call: Extract<WorkerCall, { tool: "subscribe" }>): Done | Asked {
+    const { task } = this.#change;
+    const { thread } = call.input;
+    const refused = whyNotFollow(task, thread, mayRecall(task, thread, this.#facts));
+    if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
+    if (!task.threads.includes(thread)) task.threads = [...task.threads, thread];
+    this.#ledger(call.callId, call.tool, "intent", thread);
+    return { read: { read: "subscribe", threadId: thread, decisionId: makeId("dec", task.start.taskId, this.#step, call.callId) } };
+  }
+
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
     const { task } = this.#change;
     const { kind, text } = call.input;
@@ -333,6 +321,10 @@ class Deciding {
     switch (kind) {
       case "progress":
         task.line = oneLine(text);
+        addReport(this.#change, { id, kind, text, status: "running", nowMs });
+        return this.#done(call, { reported: id }, false);
+      case "answer":
+        // Said beside the work: the card keeps the line of what runs.
         addReport(this.#change, { id, kind, text, status: "running", nowMs });
         return this.#done(call, { reported: id }, false);
       case "question":

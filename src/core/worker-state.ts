@@ -74,6 +74,8 @@ export type TaskState = {
   /** Machines whose absence people have heard of. */
   awaited: string[];
   line: string;
+  /** Ids of the openings after an end. */
+  reopened?: string[];
   /** A person's word on the outcome. */
   accepted: boolean | null;
   card: TaskCard;
@@ -112,6 +114,8 @@ export type StepCall = { step: number; callId: string; tool: string; output: str
 export type WorkerRead =
   /** `audience`: who reads what the task says; null for its own objects. */
   | { read: "recall"; id: string; page: number; audience: string | null }
+  /** A change of the thread, whose answer the model gets. */
+  | { read: "subscribe"; threadId: ThreadId; decisionId: string }
   | { read: "output"; endpointId: EndpointId; commandId: CommandId; offset: number; limit: number };
 
 /** What must happen elsewhere. Every one may be repeated. A card effect carries no card: the latest one is sent. */
@@ -125,8 +129,10 @@ export type WorkerEffect =
   | { effect: "tell_child"; taskId: TaskId; id: string; text: string }
   | { effect: "cancel_child"; taskId: TaskId; by: Principal; reason: string }
   | { effect: "card"; to: "board" | "index" | ThreadId }
-  | { effect: "unsubscribe"; threadId: ThreadId; reason: string }
-  | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[] }
+  /** `byWorker`: by its own choice, so the router is told. */
+  | { effect: "unsubscribe"; threadId: ThreadId; reason: string; byWorker?: true }
+  /** `recordOnly`: given up by a cancel, nobody decides on it again. */
+  | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[]; recordOnly?: true }
   | { effect: "read"; step: number; callId: string; read: WorkerRead };
 
 /** Everything that one decision changes; committed in one transaction. */
@@ -220,9 +226,13 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
     case "unsubscribe":
       return { id: `unsubscribe:${effect.threadId}`, target: effect.threadId };
     case "release":
-      return { id: `release:${effect.threadId}:${effect.rows[0]?.row.seq ?? 0}`, target: "router" };
+      return { id: `release:${effect.threadId}:${effect.rows[0]?.row.seq ?? 0}`, target: `release:${effect.threadId}` };
     case "read":
-      return { id: `read:${effect.step}:${effect.callId}`, target: `read:${effect.callId}` };
+      // A subscription and its end keep their order.
+      return {
+        id: `read:${effect.step}:${effect.callId}`,
+        target: effect.read.read === "subscribe" ? effect.read.threadId : `read:${effect.callId}`,
+      };
   }
 }
 

@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
-import { rootThreadIdOf } from "../core/thread.ts";
+import { rootKeyOf, rootThreadIdOf, webSource, widgetPlace } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
   DecisionAnswer,
@@ -21,6 +21,7 @@ import { decisionId, endpointId, personId, taskId, threadId, triggerId } from ".
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { profile } from "../protocol/profile.ts";
+import { type SchedulesAnswer, scheduleChanges, scheduleName, scheduleText, scheduleTime } from "../protocol/schedule.ts";
 import { amendments } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
@@ -225,6 +226,37 @@ consoleDoor.post("/people/:id/revoke", async (c) => {
     closed: "Their open pages are closed and are not heard any more",
   });
   return c.json({ ok: true, closed });
+});
+
+consoleDoor.get("/schedules", async (c) =>
+  c.json((await remote(c.env.ROUTER.getByName(routerName).schedules())) satisfies SchedulesAnswer),
+);
+
+const scheduleRequest = z.object({ name: scheduleName, text: scheduleText, personId, time: scheduleTime });
+
+consoleDoor.post("/schedules", async (c) => {
+  const { personId: forWhom, ...setting } = await bodyOf(c, scheduleRequest);
+  const person = await personById(c.env.DB, forWhom);
+  if (person === null || person.revokedMs !== null) throw new Fault("not_found", "There is no such person with access.");
+  const thread = {
+    threadId: rootThreadIdOf(person.id),
+    source: webSource,
+    place: widgetPlace,
+    threadKey: rootKeyOf(person.id),
+    threadTitle: person.name,
+  };
+  const by = { role: person.role, id: person.id, name: person.name };
+  const answer = await remote(c.env.ROUTER.getByName(routerName).setSchedule({ ...setting, thread, by, authority: person.role }));
+  if ("problem" in answer) throw new Fault("bad_input", answer.problem);
+  return c.json(answer, 201);
+});
+
+consoleDoor.post("/schedules/:id/:change", async (c) => {
+  const change = z.enum(scheduleChanges).safeParse(c.req.param("change"));
+  if (!change.success) throw new Fault("not_found", `A schedule can ${scheduleChanges.join(", ")}.`);
+  const answer = await remote(c.env.ROUTER.getByName(routerName).changeSchedule({ id: c.req.param("id"), change: change.data }));
+  if ("problem" in answer) throw new Fault("conflict", answer.problem);
+  return c.json(answer);
 });
 
 consoleDoor.post("/notices/:id/answer", async (c) => {

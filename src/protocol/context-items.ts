@@ -33,6 +33,9 @@ export type RouterItem =
   /** Threads that moved without needing a decision; one line each. */
   | { item: "observed"; lines: string[] }
   | { item: "tasks"; open: TaskLine[]; recent: TaskLine[] }
+  | ScheduleItem
+  /** What people of the team asked to remember, as far as it concerns this message. */
+  | { item: "facts"; list: { id: string; kind: string; text: string; from: string; on: string }[] }
   | { item: "machines"; list: { id: string; name: string; online: boolean; workspaces: string[] }[] }
   /** The team's policies that are on, from here on; they replace those of an earlier message. */
   | { item: "policies"; list: Policy[] }
@@ -40,6 +43,14 @@ export type RouterItem =
   | { item: "summary"; lines: string[] }
   /** Why a call of the last turn was refused, or what is still unsettled. */
   | { item: "problem"; settles: string[]; text: string };
+
+/** The time of the default zone, and the schedules that hold. */
+export type ScheduleItem = {
+  item: "schedules";
+  now: string;
+  zone: string;
+  list: { id: string; name: string; when: string; next: string; by: string; text: string }[];
+};
 
 export type TaskLine = { id: string; title: string; status: string; thread: string; machine?: string; line: string; minutes: number };
 

@@ -21,6 +21,8 @@ export type ThreadEvent =
   | { kind: "thread.sent"; outboundId: string; providerId: string }
   | { kind: "thread.confirmed"; outboundId: string; providerId: string }
   | { kind: "thread.unsent"; outboundId: string; state: "expired" | "failed" | "unknown"; reason: string }
+  /** A task gives rows up; `free`: those that no task that got them keeps any more. */
+  | { kind: "thread.released"; taskId: string; seqs: number[]; free: number[] }
   /** A person's word on an outcome. */
   | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal };
 
@@ -61,7 +63,22 @@ export type RouterEvent =
   | { kind: "router.effect"; effectId: string; decisionId: string; effect: string; state: "done" | "failed"; reason?: string }
   /** Rows that a subscriber gets instead. */
   | { kind: "router.passed"; threadId: string; triggerIds: string[]; taskId: string }
-  | { kind: "router.escalated"; ids: string[]; question: string };
+  | { kind: "router.escalated"; ids: string[]; question: string }
+  /** A fact entered the team's memory. */
+  | { kind: "router.fact"; factId: string; decisionId: string; triggerId: string; text: string; replaces?: string }
+  /** A schedule was set or changed, is due (one run), or was missed (one receipt for `missed` due instants). */
+  | {
+      kind: "router.schedule";
+      scheduleId: string;
+      name: string;
+      what: "set" | "paused" | "resumed" | "cancelled" | "due" | "missed";
+      dueMs?: number;
+      triggerId?: string;
+      missed?: number;
+      detail?: string;
+    }
+  /** Once a turn: which inlined facts, tasks and machines the decisions named, and how often more had to be read. */
+  | { kind: "router.context"; turn: number; lane: Lane; inlined: string[]; used: string[]; reads: number };
 
 export type TaskEvent =
   | {
@@ -118,7 +135,9 @@ export type TaskEvent =
   /** Rows of the transcript up to `toRow` were put aside under `segment`; `head` stands for them in each request. */
   | { kind: "task.compacted"; segment: string; fromRow: number; toRow: number; charsBefore: number; charsAfter: number }
   | { kind: "task.hand_off"; from: string; to: string; reason: string; summary: string; step: number; count: number }
-  | { kind: "task.released"; threadId: string; threadSeqs: number[] };
+  | { kind: "task.released"; threadId: string; threadSeqs: number[] }
+  /** An ended task goes on. */
+  | { kind: "task.reopened"; id: string; by: Principal; text: string };
 
 export type EndpointEvent =
   | { kind: "endpoint.enrolled"; name: string }

@@ -104,6 +104,12 @@ export const limits = {
   inviteMs: 7 * dayMs,
   sessionMs: 30 * dayMs,
   consoleSessionMs: 12 * hourMs,
+  /** The shortest interval of a schedule: more often is a loop, not a schedule. */
+  minScheduleMs: 30 * secondMs,
+  /** Runs in a row that may fail before a schedule is paused and people are told. */
+  maxScheduleFailures: 3,
+  /** Schedules that hold at once: each costs model calls by itself. */
+  maxSchedules: 100,
   /** Objects on the wake list that are overdue by this are poked by the cron. */
   wakeOverdueMs: 90 * secondMs,
   /** Daemon reconnect: full jitter between 0 and min(cap, base * 2^n). */

@@ -1,9 +1,18 @@
 // The router's tools: decisions and reads. There is no tool here that executes anything, and there must not be one.
 import * as z from "zod/mini";
+import { scheduleChanges, scheduleName, scheduleText, scheduleTime } from "./schedule.ts";
+import { outcomes } from "./trigger.ts";
 
 const settles = z.array(z.string()).check(z.minLength(1), z.maxLength(100));
 const reason = z.string().check(z.minLength(1), z.maxLength(500));
 const text = z.string().check(z.minLength(1), z.maxLength(20_000));
+const page = z.optional(z.number().check(z.minimum(1)));
+/** Facts (fct_) that the call rests on: measured, and shown beside the decision. */
+const uses = z.optional(z.array(z.string().check(z.maxLength(80))).check(z.maxLength(20)));
+
+/** `preference`: how somebody wants it; `background`: what is so; `rule`: what holds for the domain or the team. */
+export const factKinds = ["preference", "background", "rule"] as const;
+export type FactKind = (typeof factKinds)[number];
 /** Given where a policy of the team made the difference: its id, and in a few words how it applies. */
 const byPolicy = { policy: z.optional(z.string().check(z.maxLength(60))), policyWhy: z.optional(z.string().check(z.maxLength(300))) };
 
@@ -13,7 +22,7 @@ const maxDeadlineMinutes = 366 * 24 * 60;
 export const routerTools = {
   reply: {
     description: "Answer the person in the thread of the settled trigger. On chat at most 100 words.",
-    input: z.object({ settles, text, ...byPolicy }),
+    input: z.object({ settles, text, uses, ...byPolicy }),
   },
   relay: {
     description: "Send a report's text, unchanged, to its thread.",
@@ -30,27 +39,83 @@ export const routerTools = {
       profile: z.optional(z.string().check(z.maxLength(40))),
       deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
+      uses,
       ...byPolicy,
     }),
   },
   deliver: {
     description: "Hand facts from elsewhere to a running task.",
-    input: z.object({ settles, task: z.string(), facts: text, ...byPolicy }),
+    input: z.object({ settles, task: z.string(), facts: text, uses, ...byPolicy }),
   },
-  record: { description: "Keep it, do nothing.", input: z.object({ settles, reason, ...byPolicy }) },
-  ignore: { description: "Not worth keeping.", input: z.object({ settles, reason, ...byPolicy }) },
-  cancel: { description: "Stop a task.", input: z.object({ settles, task: z.string(), reason, ...byPolicy }) },
+  record: { description: "Keep it, do nothing.", input: z.object({ settles, reason, uses, ...byPolicy }) },
+  ignore: { description: "Not worth keeping.", input: z.object({ settles, reason, uses, ...byPolicy }) },
+  cancel: { description: "Stop a task.", input: z.object({ settles, task: z.string(), reason, uses, ...byPolicy }) },
+  resolve: {
+    description:
+      "Say what becomes of a task that has ended: accept or reject its outcome, retry it once with a rephrased instruction, reroute it to another machine, or reopen it (a reply in a finished topic). It keeps all that it knows.",
+    input: z.object({
+      settles,
+      task: z.string(),
+      how: z.enum(["accept", "reject", "retry", "reroute", "reopen"]),
+      note: z.optional(z.string().check(z.maxLength(4000))),
+      machine: z.optional(z.string()),
+      uses,
+      ...byPolicy,
+    }),
+  },
   ask_human: {
     description: "You cannot decide: put the question to the team's operators.",
-    input: z.object({ settles, question: text, ...byPolicy }),
+    input: z.object({ settles, question: text, uses, ...byPolicy }),
+  },
+  remember: {
+    description:
+      "Keep a fact for good, in one sentence that stands alone. `replaces`: the fact that it corrects. May stand beside another call for the same trigger.",
+    input: z.object({
+      settles,
+      kind: z.enum(factKinds),
+      text: z.string().check(z.minLength(1), z.maxLength(500)),
+      replaces: z.optional(z.string().check(z.maxLength(80))),
+    }),
+  },
+  set_policy: {
+    description:
+      "An owner wants the gate to treat something differently (“stop reacting to dependabot”). Without `confirm` the rule is shown to the owner by the system; with `confirm` (the rul_ id that the owner repeated) it is saved. On GitHub a program's name ends in [bot].",
+    input: z.object({
+      settles,
+      outcome: z.optional(z.enum(outcomes)),
+      source: z.optional(z.string().check(z.maxLength(40))),
+      place: z.optional(z.string().check(z.maxLength(200))),
+      kind: z.optional(z.string().check(z.maxLength(80))),
+      principal: z.optional(z.string().check(z.maxLength(200))),
+      addressed: z.optional(z.boolean()),
+      why: z.optional(z.string().check(z.maxLength(300))),
+      confirm: z.optional(z.string().check(z.maxLength(80))),
+    }),
+  },
+  schedule: {
+    description:
+      "Set a named schedule of this thread (the same name again takes its place), or pause, resume or cancel one. When due, `text` comes back here as a request, on behalf of who asked. Exactly one of at (2026-12-01 09:00, in the zone), afterMinutes, everyMinutes, cron (five fields). May stand beside another call for the same trigger.",
+    input: z.object({
+      settles,
+      name: scheduleName,
+      text: z.optional(scheduleText),
+      change: z.optional(z.enum(scheduleChanges)),
+      ...scheduleTime.shape,
+      uses,
+      ...byPolicy,
+    }),
   },
   recall: {
-    description: "Read an object by its id (thr_, tsk_, rep_, trg_, cmd_, art_). Settles nothing.",
-    input: z.object({ id: z.string(), page: z.optional(z.number().check(z.minimum(1))) }),
+    description: "Read an object by its id (thr_, tsk_, rep_, trg_, cmd_, art_, dec_, fct_, out_, ep_). Settles nothing.",
+    input: z.object({ id: z.string(), page }),
+  },
+  find: {
+    description: "Find facts, tasks, decisions and threads by words; answers with ids. Settles nothing.",
+    input: z.object({ query: z.string().check(z.minLength(1), z.maxLength(400)), page }),
   },
 } as const;
 
 export type RouterTool = keyof typeof routerTools;
-export const routerReads: readonly RouterTool[] = ["recall"];
+export const routerReads: readonly RouterTool[] = ["recall", "find"];
 
 export type RouterCall = { [T in RouterTool]: { callId: string; tool: T; input: z.infer<(typeof routerTools)[T]["input"]> } }[RouterTool];

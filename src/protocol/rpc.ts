@@ -5,6 +5,7 @@ import type { Command, CommandState, SettledCommand } from "./command.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Authority, Principal } from "./principal.ts";
+import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
 import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Amendment, Trigger, Verdict } from "./trigger.ts";
@@ -31,13 +32,16 @@ export interface ThreadRpc extends ObjectRpc {
   /**
    * Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds.
    * `triggerId`: the oldest trigger of this thread that the decision settles or that the router still holds undecided; the worker gets every row from it on.
+   * Without one it gets what comes from now on.
    */
   subscribe(input: {
     taskId: TaskId;
     decisionId: string;
-    triggerId: TriggerId;
+    triggerId?: TriggerId;
   }): Promise<{ fromSeq: number; cutSeq: number; tainted: boolean }>;
   unsubscribe(input: { taskId: TaskId; reason: string }): Promise<{ atSeq: number }>;
+  /** A task gives rows up. `free`: those of them that every task which got them has given up. Idempotent. */
+  release(input: { taskId: TaskId; seqs: number[] }): Promise<{ free: number[] }>;
   /** On a new topic: its first row is the settled trigger, re-keyed to this thread; the task subscribes from it. */
   openTopic(input: {
     rootThreadId: ThreadId;
@@ -85,6 +89,8 @@ export interface RouterRpc extends MindRpc {
   /** A subscribed thread has new rows: looked at in the next turn, wakes nobody. */
   moved(input: { threadId: ThreadId; headSeq: number }): Promise<void>;
   report(input: Report): Promise<void>;
+  /** A worker follows a thread by its own choice, or no longer does. */
+  follow(input: { taskId: TaskId; threadId: ThreadId; follows: boolean }): Promise<void>;
   /** A machine's state, for the turn's inlined list. */
   machine(input: {
     endpointId: EndpointId;
@@ -96,7 +102,19 @@ export interface RouterRpc extends MindRpc {
   }): Promise<void>;
   /** A console's answer to `ask_human` settles its question. */
   answer(input: { id: string; by: Principal; text: string }): Promise<{ ok: boolean }>;
-  overview(): Promise<{ tasks: Report["taskId"][]; pending: number; turn: number; modelNote: string | null }>;
+  overview(): Promise<{
+    tasks: Report["taskId"][];
+    pending: number;
+    turn: number;
+    modelNote: string | null;
+    /** How well the inlined context served: turns, those that read nothing more, ids inlined, and ids that decisions named. */
+    context: { turns: number; withoutRead: number; inlined: number; used: number };
+  }>;
+  schedules(): Promise<SchedulesAnswer>;
+  setSchedule(input: ScheduleSetting): Promise<{ id: string } | { problem: string }>;
+  changeSchedule(input: { id: string; change: ScheduleChange }): Promise<{ ok: true } | { problem: string }>;
+  /** A decision or fact by its id, as text for a model. */
+  recall(input: { id: string }): Promise<{ text: string; tainting: boolean; audience?: string } | null>;
 }
 
 export interface WorkerSessionRpc extends MindRpc {
@@ -121,6 +139,14 @@ export interface WorkerSessionRpc extends MindRpc {
   /** Continue a paused task with another allowance. */
   resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }>;
   accept(input: { by: Principal; accepted: boolean }): Promise<void>;
+  /** An ended task goes on. Without `text` it waits for the row that is on its way. Idempotent by id. */
+  reopen(input: {
+    id: string;
+    by: Principal;
+    text: string;
+    tainted: boolean;
+    endpoint?: NonNullable<TaskStart["endpoint"]>;
+  }): Promise<{ status: TaskCard["status"] }>;
   describe(): Promise<TaskDescription | null>;
 }
 

@@ -37,7 +37,7 @@ export const taskStart = z.object({
 });
 export type TaskStart = z.infer<typeof taskStart>;
 
-export const reportKinds = ["progress", "question", "blocked", "done", "failed"] as const;
+export const reportKinds = ["progress", "answer", "question", "blocked", "done", "failed"] as const;
 
 export const noteKinds = ["fact", "question", "approach"] as const;
 /** What a worker keeps for good, in its own name. */

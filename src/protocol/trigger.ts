@@ -59,3 +59,9 @@ export type Outcome = (typeof outcomes)[number];
 
 /** What the gate said, and by which rule. */
 export type Verdict = { outcome: Outcome; rule: string; reason: string };
+
+/** Rule of the verdict of a row that a worker handed back: the router judges it, whatever the gate said. */
+export const handedBackRule = "handed_back";
+
+/** Kind of the trigger of a schedule that is due. */
+export const timerKind = "timer.due";

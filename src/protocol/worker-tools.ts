@@ -45,12 +45,25 @@ export const workerTools = {
   },
   report: {
     description:
-      "Tell the router. `done` and `failed` end the task; `question` and `blocked` wait for an answer; `progress` disturbs nobody. `text` is shown as it is.",
+      "Tell the router. `done` and `failed` end the task; `question` and `blocked` wait for an answer; `answer` says one line to people while the work goes on; `progress` disturbs nobody. `text` is shown as it is.",
     input: z.object({
       kind: z.enum(reportKinds),
       text: z.string().check(z.minLength(1), z.maxLength(20_000)),
       confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
     }),
+  },
+  subscribe: {
+    description: "Follow another thread (thr_): what comes in it from now on reaches you too. Read what was before by recall.",
+    input: z.object({ thread: z.string().check(z.maxLength(80)), reason: z.string().check(z.maxLength(300)) }),
+  },
+  unsubscribe: {
+    description: "No longer follow a thread that you subscribed to.",
+    input: z.object({ thread: z.string().check(z.maxLength(80)), reason: z.string().check(z.maxLength(300)) }),
+  },
+  hand_back: {
+    description:
+      "An event (trg_) that reached you is not for this task: give it back to the router, which decides when every task that got it has.",
+    input: z.object({ trigger: z.string().check(z.maxLength(80)), reason: z.string().check(z.minLength(1), z.maxLength(300)) }),
   },
   recall: { description: "Read an object by its id.", input: z.object({ id: z.string(), page: z.optional(count) }) },
   wait: {

@@ -51,6 +51,12 @@ export class AlarmMux {
     return this.#storage.sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM deadline").one().due;
   }
 
+  /** Arms the alarm when there are deadlines and none is set: it may be lost where the rows are not. */
+  async restore(): Promise<void> {
+    const next = this.nextMs();
+    if (next !== null && (await this.#storage.getAlarm()) === null) this.#arm();
+  }
+
   /** The whole of an object's `alarm()`: never throws, always re-arms, drops nothing. Also run by `poke()`. */
   async run(now: () => number): Promise<void> {
     // Armed first: if this process dies half-way, the alarm comes again.

@@ -3,7 +3,7 @@
 import * as z from "zod/mini";
 import { defaultRules } from "../core/gate.ts";
 import type { RulesVersion } from "../protocol/console.ts";
-import { Fault } from "../protocol/fault.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
 import { type GateRule, type GateRules, gateRule } from "../protocol/gate.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
@@ -74,6 +74,20 @@ export async function saveRules(db: D1Database, edited: GateRules, by: string, n
   const rules: GateRules = { version: edited.version + 1, rules: checked };
   known.set(db, { rules, untilMs: nowMs + cacheMs });
   return rules;
+}
+
+/** Puts a rule before all others, in the place of an older one of its id, as the next version. Repeated, it changes nothing. */
+export async function putRuleFirst(db: D1Database, rule: GateRule, by: string, nowMs: number): Promise<void> {
+  const { version, rules } = await readHighest(db);
+  if (JSON.stringify(rules[0]) === JSON.stringify(rule)) return;
+  try {
+    await saveRules(db, { version, rules: [rule, ...rules.filter(({ id }) => id !== rule.id)] }, by, nowMs);
+  } catch (error) {
+    const fault = asFault(error);
+    // Somebody saved meanwhile: theirs is read with the next attempt.
+    if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });
+    throw error;
+  }
 }
 
 /** The list as it may be stored; throws a sentence that names what is wrong with it. */

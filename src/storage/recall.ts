@@ -3,14 +3,9 @@ import { audienceOf, mayFlow, taskAudience } from "../core/audience.ts";
 import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
-import type { InboxItem } from "../core/router.ts";
-import { refuseRecall } from "../core/router-items.ts";
-import { type ReadAnswer, readsOf } from "../core/router-turn.ts";
-import type { Env } from "../env.ts";
+import { type Env, routerName } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
-import type { ModelReply } from "../protocol/model.ts";
-import type { Lane } from "../protocol/principal.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
@@ -18,7 +13,7 @@ import { withTimeout } from "./timeout.ts";
 
 /** `audience`: who may read it (see core/audience.ts); absent where the id alone is the permission: outputs and artifacts. */
 export type Recalled = { text: string; tainting: boolean; audience?: string };
-type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "STORE">;
+type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "ROUTER" | "STORE">;
 
 /** Sequence numbers that one page of a thread covers; page 1 is the newest. */
 const rowsPerPage = 20;
@@ -64,9 +59,16 @@ async function read(objects: Places, id: string, page: number): Promise<Recalled
       return readCommand(objects, id, page);
     case "art":
       return readArtifact(objects, id, page);
+    case "out":
+      return readOutbound(objects, id, page);
+    case "ep":
+      return readMachine(objects, id);
+    case "dec":
+    case "fct":
+      return objects.ROUTER.getByName(routerName).recall({ id });
     default:
       return {
-        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_ or art_.`,
+        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, art_, out_, dec_, fct_ or ep_.`,
         tainting: false,
       };
   }
@@ -240,6 +242,29 @@ async function readCommand(objects: Places, id: string, page: number): Promise<R
   return { text: lines(head, { output: output.text }), tainting: false };
 }
 
+async function readOutbound(objects: Places, id: string, page: number): Promise<Recalled | null> {
+  const threadId = ownerOf(id, "thr");
+  if (threadId === null) return null;
+  const thread = objects.THREAD.getByName(threadId);
+  const [row, { info }] = await Promise.all([thread.row({ triggerId: id }), thread.read({ afterSeq: 0, limit: 1 })]);
+  if (row?.kind !== "outbound") return null;
+  const { outbound, state } = row;
+  const text = slice(outbound.text, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  const { triggerId: answers, taskId: task, reportId: report, decisionId: decision } = outbound;
+  const head = { said: id, thread: threadId, seq: row.seq, state, answers, task, report, decision, page, pages: pagesOf(outbound.text) };
+  // A conversation is known by its key alone here; nobody else's audience equals that.
+  const audience = `${info.source} ${info.source === "web" ? info.threadKey : info.place}`;
+  return { text: lines({ ...head, text }), tainting: rowTaints(row), audience };
+}
+
+async function readMachine(objects: Places, id: string): Promise<Recalled | null> {
+  const machine = await objects.ENDPOINT.getByName(id).describe();
+  if (machine === null) return null;
+  const { endpointId, ...rest } = machine;
+  return { text: lines({ machine: endpointId, ...rest }), tainting: false };
+}
+
 async function readArtifact(objects: Places, id: string, page: number): Promise<Recalled | null> {
   const bytes = await getArtifact(objects.STORE, id);
   if (bytes === null) return null;
@@ -263,15 +288,4 @@ function slice(text: string, page: number): string | null {
 function edge(text: string, at: number): number {
   const unit = text.charCodeAt(at - 1);
   return at < text.length && unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;
-}
-
-/** What a turn's calls ask to read. It happens before the step commits: it has no effect, and so each call gets its result in one transaction. */
-export async function recallAll(env: Env, lane: Lane, items: InboxItem[], calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
-  const answers = await Promise.all(
-    readsOf(calls).map(async ({ index, id, page }): Promise<[number, ReadAnswer]> => {
-      const refused = refuseRecall(lane, id, items);
-      return [index, refused === null ? await recallObject(env, { id, page }) : { text: refused, tainting: false }];
-    }),
-  );
-  return new Map(answers);
 }

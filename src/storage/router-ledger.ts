@@ -1,22 +1,37 @@
 // A decision enters the log together with what it closes and the effects that carry it out: all of it, or nothing.
-import type { InboxItem } from "../core/router.ts";
-import { effectRows, type PlannedDecision } from "../core/router-plan.ts";
+import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
+import { addFigures, decisionEntry, type Fact, taskEntry } from "../core/router-memory.ts";
+import { effectRows, type PlannedDecision, type RouterEffect } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
+import type { Lane } from "../protocol/principal.ts";
 import type { AlarmMux } from "./alarm-mux.ts";
 import type { EventLog } from "./event-log.ts";
+import type { RouterMemory } from "./router-memory.ts";
+import type { RouterSchedules } from "./router-schedules.ts";
 import type { RouterStore } from "./router-store.ts";
 
 /** How long after a commit its effects are looked for, if nothing carried them out at once. */
 const effectsFallbackMs = 5_000;
 
+type LedgerHooks = {
+  decided: (decision: PlannedDecision, nowMs: number) => void;
+  effectEnded: (effect: RouterEffect, failure: string | null, nowMs: number) => void;
+};
+
 export class RouterLedger {
   readonly store: RouterStore;
   readonly log: EventLog<RouterEvent>;
   readonly alarms: AlarmMux;
+  readonly memory: RouterMemory;
+  readonly schedules: RouterSchedules;
+  /** Who else changes rows in the transaction of a decision, or of an effect's end. */
+  hooks: LedgerHooks = { decided: () => {}, effectEnded: () => {} };
 
-  constructor(store: RouterStore, log: EventLog<RouterEvent>, alarms: AlarmMux) {
+  constructor(store: RouterStore, log: EventLog<RouterEvent>, alarms: AlarmMux, memory: RouterMemory, schedules: RouterSchedules) {
+    this.memory = memory;
+    this.schedules = schedules;
     this.store = store;
     this.log = log;
     this.alarms = alarms;
@@ -26,30 +41,80 @@ export class RouterLedger {
   commit(decision: PlannedDecision, nowMs: number): void {
     if (this.log.byKey(decision.id) !== null) return;
     const rows = effectRows(decision, this.store.nextOrder(decision.chain ?? decision.id), nowMs);
-    this.log.append(
-      {
-        kind: "router.decision",
-        decisionId: decision.id,
-        turn: decision.turn,
-        lane: decision.lane,
-        tool: decision.tool,
-        settles: decision.settles,
-        reason: decision.reason,
-        authority: decision.authority,
-        by: decision.by,
-        ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
-        ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
-        ...(decision.policy === undefined ? {} : { policy: decision.policy }),
-        effects: rows.map((row) => row.id),
-      },
-      nowMs,
-      decision.id,
-    );
+    const event: Extract<RouterEvent, { kind: "router.decision" }> = {
+      kind: "router.decision",
+      decisionId: decision.id,
+      turn: decision.turn,
+      lane: decision.lane,
+      tool: decision.tool,
+      settles: decision.settles,
+      reason: decision.reason,
+      authority: decision.authority,
+      by: decision.by,
+      ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
+      ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
+      ...(decision.policy === undefined ? {} : { policy: decision.policy }),
+      effects: rows.map((row) => row.id),
+    };
+    this.log.append(event, nowMs, decision.id);
+    const entry = decisionEntry(event, this.#audienceOf(decision), nowMs);
+    if (entry !== null) this.memory.put(entry);
     for (const id of decision.settles) this.store.close(id, "settled");
-    if (decision.newTask) this.store.setTask(decision.newTask);
+    if (decision.newTask) this.setTask(decision.newTask, goalOf(decision));
+    if (decision.fact) this.#remember(decision.id, decision.fact, nowMs);
+    if (decision.proposal) this.store.setProposal(decision.proposal);
     if (decision.question) this.store.addQuestion(decision.question);
     this.store.addEffects(rows, nowMs);
+    this.hooks.decided(decision, nowMs);
     this.alarms.setEarlier("effects", "effects", nowMs + effectsFallbackMs);
+  }
+
+  /** What is known of a task changed; it is found by its words as well. */
+  setTask(task: KnownTask, goal: string | null = null): void {
+    this.store.setTask(task);
+    this.memory.put(taskEntry(task, goal));
+  }
+
+  /** What the router itself holds, for whoever recalls it; null when it holds nothing of this id. */
+  recall(id: string): { text: string; tainting: boolean; audience?: string } | null {
+    if (id.startsWith("fct_")) {
+      const fact = this.memory.fact(id);
+      return fact === null ? null : { text: JSON.stringify({ fact: id, ...fact, on: new Date(fact.atMs).toISOString() }), tainting: false };
+    }
+    const decided = id.startsWith("dec_") ? this.log.byKey(id) : null;
+    if (decided?.event.kind !== "router.decision") return null;
+    const { kind: _, decisionId, effects, ...rest } = decided.event;
+    // What was decided in the public lane may repeat what it answered.
+    return {
+      text: JSON.stringify({ decision: decisionId, at: new Date(decided.atMs).toISOString(), ...rest, effects: effects.length }),
+      tainting: decided.event.lane === "public",
+      audience: this.memory.audienceOf(id),
+    };
+  }
+
+  /** What the inlined context was worth in a turn: one event, and the sum. */
+  measure(
+    { turn, lane, inlined, used, reads }: { turn: number; lane: Lane; inlined: string[]; used: ReadonlySet<string>; reads: number },
+    before: ContextFigures,
+    nowMs: number,
+  ): ContextFigures {
+    this.log.append({ kind: "router.context", turn, lane, inlined, used: [...used], reads }, nowMs);
+    return addFigures(before, { inlined: inlined.length, used: used.size, reads });
+  }
+
+  #remember(decisionId: string, { fact, replaces }: { fact: Fact; replaces: string | null }, nowMs: number): void {
+    this.memory.remember(fact, replaces);
+    const { id: factId, triggerId, text } = fact;
+    this.log.append(
+      { kind: "router.fact", factId, decisionId, triggerId, text, ...(replaces === null ? {} : { replaces }) },
+      nowMs,
+      factId,
+    );
+  }
+
+  #audienceOf({ taskId, threadId, newTask }: PlannedDecision): string {
+    const task = newTask ?? (taskId === undefined ? null : this.store.task(taskId));
+    return task?.audience ?? (threadId === undefined ? "" : this.memory.audienceOf(threadId));
   }
 
   /** A turn left an item undecided: it goes into the next, or after the last attempt to people. */
@@ -70,3 +135,6 @@ export class RouterLedger {
     this.log.append({ kind: "router.escalated", ids: [item.id], question: decision.reason }, nowMs, `escalated:${item.id}`);
   }
 }
+
+const goalOf = (decision: PlannedDecision): string | null =>
+  decision.effects.flatMap((effect) => (effect.kind === "start" ? [effect.input.goal] : []))[0] ?? null;

@@ -1,5 +1,4 @@
 // The router's tables: inbox, effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
-
 import type { TurnRow } from "../core/replay.ts";
 import {
   freshMeta,
@@ -12,6 +11,7 @@ import {
   type RouterMeta,
 } from "../core/router.ts";
 import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/router-plan.ts";
+import type { RuleProposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
 
@@ -52,6 +52,7 @@ const schema = [
   "CREATE TABLE IF NOT EXISTS task (id TEXT PRIMARY KEY, open INTEGER NOT NULL, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS machine (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS moved (thread_id TEXT PRIMARY KEY, head_seq INTEGER NOT NULL, seen_seq INTEGER NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS proposal (id TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS question (id TEXT PRIMARY KEY, answered INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
 ];
 
@@ -84,11 +85,12 @@ export class RouterStore {
     const body = state === "queued" ? bodyOf(item) : "";
     if (known === undefined) {
       this.#sql.exec(
-        "INSERT INTO inbox (id, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, ?, ?, 0, 0, NULL, ?, ?, ?)",
+        "INSERT INTO inbox (id, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?, ?)",
         item.id,
         item.threadId,
         item.kind === "trigger" ? item.seq : 0,
         state,
+        item.problem,
         releasedBy,
         body,
         nowMs,
@@ -97,8 +99,9 @@ export class RouterStore {
     }
     if (releasedBy === "" || known.state !== "passed" || known.released_by.split(" ").includes(releasedBy)) return false;
     this.#sql.exec(
-      "UPDATE inbox SET state = ?, attempts = 0, tries = 0, problem = NULL, released_by = ?, body = ?, at_ms = ? WHERE id = ?",
+      "UPDATE inbox SET state = ?, attempts = 0, tries = 0, problem = ?, released_by = ?, body = ?, at_ms = ? WHERE id = ?",
       state,
+      item.problem,
       `${known.released_by} ${releasedBy}`.trim(),
       body,
       nowMs,
@@ -327,6 +330,23 @@ export class RouterStore {
   question(id: string): { question: Question; answered: boolean } | null {
     const row = this.#sql.exec<{ answered: number; body: string }>("SELECT answered, body FROM question WHERE id = ?", id).toArray()[0];
     return row ? { question: JSON.parse(row.body) as Question, answered: row.answered === 1 } : null;
+  }
+
+  setProposal(proposal: RuleProposal): void {
+    this.#sql.exec(
+      "INSERT INTO proposal (id, at_ms, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+      proposal.id,
+      proposal.atMs,
+      JSON.stringify(proposal),
+    );
+  }
+
+  /** The newest first. */
+  proposals(): RuleProposal[] {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM proposal ORDER BY at_ms DESC LIMIT 20")
+      .toArray()
+      .map((row) => JSON.parse(row.body) as RuleProposal);
   }
 
   setAnswered(id: string): void {

@@ -1,7 +1,7 @@
 // The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
 import { rowTaints } from "../core/authority.ts";
 import { ownerOf } from "../core/ids.ts";
-import { isRoot, planFlip, rekeyForTopic, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
+import { freeSeqs, isRoot, planFlip, rekeyForTopic, rootOwnerOf, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -36,7 +36,7 @@ export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"su
     subscriptions: store.subscriptions(),
     taskId,
     decisionId,
-    triggerSeq: store.log.byKey(triggerId)?.seq ?? null,
+    triggerSeq: triggerId === undefined ? "next" : (store.log.byKey(triggerId)?.seq ?? null),
     firstSeq,
     historyBytes: bytes,
     waitingSeq: store.routerWaiting(),
@@ -69,6 +69,17 @@ export function unsubscribe(room: ThreadRoom, { taskId, reason }: Input<"unsubsc
   });
 }
 
+/** A task gives rows up; what every task gave up that got it is free. */
+export function release(room: ThreadRoom, { taskId, seqs }: Input<"release">): number[] {
+  const { store } = room;
+  return room.commit((nowMs) => {
+    const news = seqs.filter((seq) => store.release(taskId, seq));
+    const free = freeSeqs(store.subscriptions(), seqs, (task, seq) => store.isReleased(task, seq));
+    if (news.length > 0) store.log.append({ kind: "thread.released", taskId, seqs: news, free }, nowMs);
+    return free;
+  });
+}
+
 /** Makes a topic: its first row is the trigger that was settled, and its task follows it from there. */
 export function openTopic(room: ThreadRoom, threadId: ThreadId, input: Input<"openTopic">): { fromSeq: number; cutSeq: number } {
   const { store } = room;
@@ -78,7 +89,7 @@ export function openTopic(room: ThreadRoom, threadId: ThreadId, input: Input<"op
   const trigger = rekeyForTopic(input.trigger, threadId, taskId, title);
   return room.commit((nowMs) => {
     const about = { threadId, source: webSource, place: trigger.place, threadKey: topicKeyOf(taskId), title };
-    store.setAbout({ ...about, rootThreadId, viewerId: trigger.principal.id });
+    store.setAbout({ ...about, rootThreadId, viewerId: rootOwnerOf(input.trigger.threadKey) ?? trigger.principal.id });
     const seq = store.log.append({ kind: "thread.accepted", trigger, verdict, mode: "observe", subscribers: [taskId] }, nowMs, trigger.id);
     const tainted = rowTaints({ kind: "trigger", seq, atMs: nowMs, trigger, verdict });
     store.subscribe({ taskId, decisionId, fromSeq: seq, cutSeq: seq, cursor: seq - 1, endSeq: null, tainted });

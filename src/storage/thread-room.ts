@@ -1,9 +1,10 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
+import { rootOwnerOf, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
-import type { WidgetServerFrame } from "../protocol/widget-frames.ts";
+import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { AlarmMux, Pump } from "./alarm-mux.ts";
 import type { Carrier } from "./outbound-ledger.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
@@ -195,6 +196,14 @@ export class ThreadRoom {
     const about = this.store.about();
     if (about) await indexThread(this.#env.DB, this.store.info(about), Date.now());
     return undefined;
+  }
+
+  /** A row as the pages of this root show it; null for a thread of no page, and for what pages do not show. */
+  shown(seq: number): WidgetRow | null {
+    const owner = rootOwnerOf(this.store.about()?.threadKey ?? "");
+    const logged = owner === null ? null : this.store.log.at(seq);
+    const row = logged && this.store.row(logged);
+    return row && owner !== null ? toWidgetRow(row, owner) : null;
   }
 
   /** The second source of wake-ups: written when something stays due, and again when nothing is. */

@@ -1,13 +1,12 @@
 // A Thread's own SQLite: the log, and beside it the cursors and the small state that its rows imply. The tables are made
 // with the first row that is kept, so that what the gate ignores leaves nothing behind.
 import { rowTaints } from "../core/authority.ts";
-import { deliveredKinds, isForRouter, rootOwnerOf, rowKinds, type Subscription, toRow, toWidgetRow } from "../core/thread.ts";
+import { deliveredKinds, isForRouter, rowKinds, type Subscription, toRow, unknownThread } from "../core/thread.ts";
 import type { Logged, ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
-import type { WidgetRow } from "../protocol/widget-frames.ts";
 import { EventLog } from "./event-log.ts";
 import { OutboundLedger, outboundSchema } from "./outbound-ledger.ts";
 import { pageSchema, ThreadPage } from "./thread-page.ts";
@@ -35,6 +34,9 @@ CREATE TABLE IF NOT EXISTS subscription (task_id TEXT NOT NULL, decision_id TEXT
 CREATE TABLE IF NOT EXISTS card (task_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, mirrored INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 ${outboundSchema}${pageSchema}`;
 
+const releasedSchema =
+  "CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID";
+
 export class ThreadStore {
   readonly log: EventLog<ThreadEvent>;
   readonly outbound: OutboundLedger;
@@ -49,6 +51,7 @@ export class ThreadStore {
   constructor(storage: DurableObjectStorage) {
     this.#sql = storage.sql;
     if (!ThreadStore.exists(storage.sql)) storage.sql.exec(schema);
+    storage.sql.exec(releasedSchema);
     this.log = new EventLog(storage.sql);
     this.outbound = new OutboundLedger(storage, this.log);
     this.page = new ThreadPage(storage.sql, this.log);
@@ -66,6 +69,15 @@ export class ThreadStore {
       "INSERT INTO about (id, body) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE body != excluded.body",
       body,
     );
+  }
+
+  /** A task gives a row up; false when it did before. */
+  release(taskId: TaskId, seq: number): boolean {
+    return this.#sql.exec("INSERT OR IGNORE INTO released (task_id, seq) VALUES (?, ?) RETURNING seq", taskId, seq).toArray().length > 0;
+  }
+
+  isReleased(taskId: TaskId, seq: number): boolean {
+    return this.#sql.exec("SELECT 1 FROM released WHERE task_id = ? AND seq = ?", taskId, seq).toArray().length > 0;
   }
 
   mark(name: Mark): number {
@@ -286,17 +298,6 @@ export function readThread(
   range: { afterSeq: number; limit: number },
 ): Awaited<ReturnType<ThreadRpc["read"]>> {
   const about = store?.about();
-  if (!store || !about) {
-    const info = { threadId, source: "", place: "", threadKey: "", title: "", headSeq: 0, subscribers: [] };
-    return { info, rows: [], cards: [] };
-  }
+  if (!store || !about) return { info: unknownThread(threadId), rows: [], cards: [] };
   return { info: store.info(about), rows: store.rowsAfter(range.afterSeq, range.limit), cards: store.cards() };
-}
-
-/** A row as its root's pages show it; null where no page shows it. */
-export function shownRow(store: ThreadStore, seq: number): WidgetRow | null {
-  const owner = rootOwnerOf(store.about()?.threadKey ?? "");
-  const logged = owner === null ? null : store.log.at(seq);
-  const row = logged && store.row(logged);
-  return row && owner !== null ? toWidgetRow(row, owner) : null;
 }

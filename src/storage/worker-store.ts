@@ -114,6 +114,12 @@ export class WorkerStore {
       .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
   }
 
+  /** What came under an id, whether a step took it or not. */
+  item(key: string): InboxItem | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM inbox WHERE key = ?", key).toArray()[0];
+    return row ? (JSON.parse(row.body) as InboxItem) : null;
+  }
+
   /** What a request begins with: what stands for the parts that were put aside, then every row after them. */
   transcript(): ModelMessage[] {
     const aside = this.task()?.aside ?? null;

@@ -66,7 +66,7 @@ describe("The offline router", () => {
           title: "Run the tests",
           goal: expect.stringMatching(/^Run the tests\./) as string,
           machine: "ep_a",
-          acknowledge: 'On it: Run the tests on "studio".',
+          acknowledge: "On it: run the tests, on studio.",
         },
       },
     ]);
@@ -88,11 +88,31 @@ describe("The offline router", () => {
 
   it("says so when the machine is offline or when there is none", () => {
     const [offline] = ask([machines({ ...studio, online: false }), trigger("run the tests")]);
-    expect(offline?.input.acknowledge).toBe('On it: Run the tests, as soon as "studio" is online again.');
+    expect(offline?.input.acknowledge).toBe("On it: run the tests, as soon as studio is online again.");
     const [none] = ask([machines(), trigger("run the tests")]);
     expect(none?.tool).toBe("dispatch");
     expect(none?.input.acknowledge).toContain("no machine is connected");
     expect(none?.input).not.toHaveProperty("machine");
+  });
+
+  it("does not say that it is on what it asks about first", () => {
+    const [call] = ask([machines(studio), trigger("rm -rf build")]);
+    expect(call?.tool).toBe("dispatch");
+    expect(call?.input).not.toHaveProperty("acknowledge");
+  });
+
+  it.each(["hello", "what can you do?", "what is this?", "lorem ipsum"])(
+    "a guest who says “%s” hears what a guest can do, and nothing of the set-up",
+    (text) => {
+      const said = reply(ask([machines(studio), trigger(text, { from: { role: "guest", name: "Guest" } })], { lane: "public" }));
+      expect(said).toContain("You can talk to me here and ask for work");
+      expect(said).not.toMatch(/MODEL_PROVIDER|README|offline model/);
+    },
+  );
+
+  it("what a guest asks for beyond this model goes to the team too", () => {
+    const calls = ask([machines(studio), trigger("fix the bug", { from: { role: "guest", name: "Guest" } })], { lane: "public" });
+    expect(calls).toMatchObject([{ tool: "dispatch", input: { title: "fix the bug" } }]);
   });
 
   it("takes the machine that the person names, else one that is online", () => {

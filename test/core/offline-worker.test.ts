@@ -157,7 +157,7 @@ describe("Other work", () => {
     ["count lines in tides.js", /^17 lines/],
     ["find *.js files", /test\/tides\.test\.js/],
     ["what changed since yesterday?", /not a git repository/],
-    ["run `echo hello; exit 3`", /exit 3:\n\n```\nhello/],
+    ["run `echo hello; exit 3`", /^Exit 3: .* failed:\n\n```\nhello/],
     ["run the deploy script", /no script or target named `deploy` here. There are: `test`/],
     ["show me missing.txt", /`missing\.txt` could not be read/],
     ['search for "(unbalanced [regex"', /occurs in no file/],
@@ -278,12 +278,70 @@ describe("Words that come while the work goes on", () => {
     expect(second.text).toContain("echo two");
   });
 
-  it("words that it does not understand are answered as that", async () => {
+  it("words that it does not understand are answered at once, once, and the work goes on", async () => {
     const { task, started } = await running();
     task.say("lorem ipsum dolor");
-    task.take(task.ask());
+    const calls = task.ask();
+    expect(calls.map((call) => [call.tool, call.input.kind])).toEqual([
+      ["report", "answer"],
+      ["wait", undefined],
+    ]);
+    expect(calls[0]?.input.text).toBe(
+      "I did not understand “lorem ipsum dolor”. I am running `npm test` on studio, and tell you as soon as it ends.",
+    );
+    task.take(calls);
     await task.settle([started]);
-    expect((await task.run()).text).toContain("I did not understand “lorem ipsum dolor”");
+    expect((await task.run()).text).not.toContain("lorem");
+  });
+
+  it.each(["how far are you?", "status?", "is it done?", "how is it going"])("%s: one line, and the work goes on", async (text) => {
+    const { task, started } = await running();
+    task.say(text);
+    const calls = task.ask();
+    expect(calls[0]?.input).toEqual({ kind: "answer", text: "I am running `npm test` on studio, and tell you as soon as it ends." });
+    task.take(calls);
+    task.say("status?");
+    expect(task.ask()[0]?.input.kind).toBe("answer");
+    await task.settle([started]);
+    expect((await task.run()).kind).toBe("done");
+  });
+
+  it("what destroys, and was not said to be run, is asked about first; yes runs it, no does not", async () => {
+    const folder = folderWith({ "a.txt": "kept", "build/b.txt": "old" });
+    const task = new OfflineTask(folder, "rm -rf build");
+    const question = await task.run();
+    expect(question).toMatchObject({ kind: "question", text: expect.stringContaining("Shall I really run `rm -rf build`") as string });
+    expect(task.scripts).toEqual([]);
+    expect(task.ask().map((call) => call.tool)).toEqual(["wait"]);
+    task.say("Yes, please.");
+    expect((await task.run()).kind).toBe("done");
+    expect(task.scripts).toEqual(["rm -rf build"]);
+    const other = new OfflineTask(folder, "git push --force");
+    await other.run();
+    other.say("no!");
+    expect(await other.run()).toMatchObject({ kind: "done", text: "I did not run `git push --force`." });
+    expect(other.scripts).toEqual([]);
+  });
+
+  it("a filter that fits no test is no success", async () => {
+    const none = { output: "ℹ tests 0\nℹ suites 0\nℹ pass 0\nℹ fail 0\n", exit: 0 };
+    const report = await new OfflineTask(slow(), "run the zebra tests", { result: () => none }).run();
+    expect(report).toMatchObject({ kind: "failed", text: expect.stringMatching(/^No test matches “zebra”/) as string });
+    expect((await new OfflineTask(slow(), "run the tests", { result: () => none }).run()).kind).toBe("failed");
+  });
+
+  it("a command that failed says its exit in the first words", async () => {
+    expect((await new OfflineTask(slow(), "run `exit 3`").run()).text).toMatch(/^Exit 3: `exit 3` on studio failed/);
+  });
+
+  it("a file of sixty lines is shown whole", async () => {
+    const lines = Array.from({ length: 63 }, (_, i) => `line ${i + 1}`);
+    const folder = folderWith({ "a.txt": `${lines.slice(0, 60).join("\n")}\n`, "b.txt": `${lines.join("\n")}\n` });
+    const whole = (await new OfflineTask(folder, "show a.txt").run()).text;
+    expect(whole).toContain("line 60\n```");
+    expect(whole).not.toContain("more");
+    expect((await new OfflineTask(folder, "show b.txt").run()).text).toMatch(/And 3 more lines\.$/);
+    expect((await new OfflineTask(folder, "show nope.txt").run()).kind).toBe("failed");
   });
 });
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { triggerIdOf } from "../../src/core/ids.ts";
 import { countWords } from "../../src/core/manners.ts";
 import type { InboxItem } from "../../src/core/router.ts";
-import { decideStep, readCall, type TurnView } from "../../src/core/router-decide.ts";
+import { readCall } from "../../src/core/router-calls.ts";
+import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
 import type { RouterEffect } from "../../src/core/router-plan.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
@@ -70,8 +71,13 @@ describe("reading calls", () => {
       "record",
       "ignore",
       "cancel",
+      "resolve",
       "ask_human",
+      "remember",
+      "set_policy",
+      "schedule",
       "recall",
+      "find",
     ]);
   });
 });
@@ -258,7 +264,7 @@ describe("reports and tasks", () => {
   });
 });
 
-describe("[RD9] words that are too long for chat", () => {
+describe("[RD11] words that are too long for chat", () => {
   const long = Array.from({ length: 140 }, (_, i) => `word${i}`).join(" ");
   const say = (item: InboxItem, parts: Partial<TurnView> = {}) => decide([item], [["reply", { settles: [item.id], text: long }]], parts);
 

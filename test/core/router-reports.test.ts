@@ -27,6 +27,9 @@ describe("planReport", () => {
 
   test("[RR1] progress and a cancel disturb nobody; a pause and a wait are told once", () => {
     for (const kind of ["progress", "cancelled"] as const) expect(plan({ kind })).toMatchObject({ decision: null, queue: null });
+    expect(posts(plan({ kind: "answer", status: "running" }).decision?.effects)).toMatchObject([
+      { kind: "relay", text: "Two tests fail." },
+    ]);
     for (const kind of ["paused", "waiting"] as const)
       expect(posts(plan({ kind, status: kind }).decision?.effects)).toMatchObject([{ kind: "notice" }]);
     for (const kind of ["question", "blocked", "failed"] as const) expect(plan({ kind }).queue?.lane).toBe("team");

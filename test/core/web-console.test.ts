@@ -87,6 +87,16 @@ test("every status has a word and a shape of its own, and only open tasks can be
     expect(actions.includes("stop")).toBe(statusView({ status }).open && status !== "cancelling");
     expect(actions.includes("accept")).toBe(status === "done");
   }
+  expect(statusView({ status: "waiting", waitingFor: "event" }).word).toBe("waiting");
+  expect(statusView({ status: "done", line: "Exit 128: `git log` on studio failed" })).toMatchObject({
+    word: "done, exit 128",
+    tone: "quiet",
+  });
+  expect(statusView({ status: "done", line: "`npm test` on studio: 1 failed (exit 1)." })).toMatchObject({ word: "done", tone: "quiet" });
+  expect(statusView({ status: "done", line: "All 2 tests pass: `npm test` on studio (exit 0)." })).toMatchObject({
+    word: "done",
+    tone: "good",
+  });
   expect(statusView({ status: "waiting", waitingFor: "you" }).shape).not.toBe(
     statusView({ status: "waiting", waitingFor: "laptop" }).shape,
   );

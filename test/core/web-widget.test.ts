@@ -121,6 +121,9 @@ test("only what is new after the history is announced: answers, and states that 
   expect(announcement(before, row(root, 2, reply("old")))).toBeNull();
   const live = applyFrame(before, { t: "caught_up" });
   expect(announcement(live, row(root, 2, reply("Hello")))).toBe("Switchyard: Hello");
+  expect(announcement(live, row(root, 2, reply("**2** fail in `a_b`:\n\n- *one*\n- [two](https://a.example)")))).toBe(
+    "Switchyard: 2 fail in a_b:\none\ntwo",
+  );
   expect(announcement(applyFrame(live, row(root, 2, reply("Hello"))), row(root, 2, reply("Hello")))).toBeNull();
   expect(announcement(live, row(root, 3, said("mine")))).toBeNull();
   expect(announcement(live, card(2, "running", { line: "npm test" }))).toBeNull();

@@ -37,6 +37,7 @@ const facts: ReplyFacts = {
   open: [],
   commandOf: () => null,
   ownsArtifact: () => true,
+  itemOf: () => null,
   commandFor: () => ({ ok: false, reason: "" }),
 };
 const answer = (tool: string, input: (i: number) => unknown) =>

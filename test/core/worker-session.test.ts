@@ -5,7 +5,7 @@ import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
 import { received } from "../../src/core/worker-input.ts";
 import { decideReply, readAnswered } from "../../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, resumeTask, startTask } from "../../src/core/worker-session.ts";
-import { effectAddress, type InboxRow, type TaskState, type WorkerCommand } from "../../src/core/worker-state.ts";
+import { changeOf, effectAddress, type InboxRow, type TaskState, type WorkerCommand } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { ModelReply } from "../../src/protocol/model.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
@@ -244,4 +244,25 @@ test("effects of one target keep one address, and repeated ones are the same row
   const [a, b] = [1, 2].map((n) => effectAddress({ effect: "stop", endpointId: "ep_a", commandId: `cmd_a-${n}`, why: "" }));
   expect(a?.target).toBe(b?.target);
   expect(a?.id).not.toBe(b?.id);
+});
+
+test("who waits for its own command is running, and says what; who waits for nothing of its own waits", () => {
+  const task = between({ mode: { mode: "waiting", untilMs: null, reason: "for the command" }, line: "waiting: for the command" });
+  const running = command(1, "run_command", { what: "npm test" });
+  expect(withCard(changeOf(task), [running], 1).task.card).toMatchObject({ status: "running", line: "npm test" });
+  expect(withCard(changeOf(task), [{ ...running, online: false }], 1).task.card).toMatchObject({
+    status: "waiting",
+    waitingFor: running.machine,
+  });
+  expect(withCard(changeOf(task), [], 1).task.card).toMatchObject({ status: "waiting", waitingFor: "event" });
+});
+
+test("an answer beside the work is reported, and changes neither the work nor its line", () => {
+  const change = decideReply(
+    calling({ line: "npm test" }),
+    reply(["report", { kind: "answer", text: "I am running it." }], ["wait", { reason: "x" }]),
+    replyFacts(),
+  );
+  expect(change.reports).toMatchObject([{ kind: "answer", status: "running", text: "I am running it." }]);
+  expect(change.task).toMatchObject({ line: "npm test", mode: { mode: "waiting" } });
 });

@@ -254,10 +254,14 @@ function toolCalls(log: ObjectLog): string[] {
 /** A status follows from the one before, and a final one stays. */
 function statusChain(log: ObjectLog): string[] {
   let now: Of<"task.status">["from"] = "new";
-  return only(log, "task.status").flatMap(({ event: { from, to } }) => {
+  const reopened = only(log, "task.reopened").map(({ seq }) => seq);
+  let last = 0;
+  return only(log, "task.status").flatMap(({ seq, event: { from, to } }) => {
+    const again = reopened.some((each) => each > last && each <= seq);
+    last = seq;
     const found = [
       ...(from === now ? [] : [`R8: ${log.object} went from ${from} to ${to}, but was ${now}`]),
-      ...(now !== "new" && finalStatuses.includes(now) ? [`R17: ${log.object} went from ${now} to ${to} after its end`] : []),
+      ...(now !== "new" && finalStatuses.includes(now) && !again ? [`R17: ${log.object} went from ${now} to ${to} after its end`] : []),
     ];
     now = to;
     return found;

@@ -1,6 +1,7 @@
 // A task, rows and replies for tests of the worker session's decisions.
 import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
-import type { CommandMaker, ReplyFacts } from "../../src/core/worker-reply.ts";
+import type { CommandMaker } from "../../src/core/worker-calls.ts";
+import type { ReplyFacts } from "../../src/core/worker-reply.ts";
 import {
   type Change,
   type InboxItem,
@@ -146,6 +147,7 @@ export const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
   profiles: [],
   open: [],
   commandOf: () => null,
+  itemOf: () => null,
   ownsArtifact: () => false,
   commandFor,
   ...more,

@@ -93,7 +93,7 @@ describe("a reply that the router's model writes", () => {
     expect(repliesOf(page)).toMatchObject([{ text: words, id: draftsOf(page)[0]?.draftId }]);
   });
 
-  test("[RD9] a reply that is too long is asked for once more, in the same turn and the same place; cut, it has its full text beside it", async () => {
+  test("[RD11] a reply that is too long is asked for once more, in the same turn and the same place; cut, it has its full text beside it", async () => {
     const token = unique();
     const long = (word: string): string => Array.from({ length: 150 }, (_, i) => `${word}${i}`).join(" ");
     await script(token, [{ ...slowly(long("long")), pieceChars: 100 }, slowly("Short.")]);

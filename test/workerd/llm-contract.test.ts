@@ -484,7 +484,7 @@ describe("The request", () => {
               $schema: "http://json-schema.org/draft-07/schema#",
               type: "object",
               properties: {
-                kind: { type: "string", enum: ["progress", "question", "blocked", "done", "failed"] },
+                kind: { type: "string", enum: ["progress", "answer", "question", "blocked", "done", "failed"] },
                 text: { type: "string", minLength: 1, maxLength: 20_000 },
                 confidence: { type: "number", minimum: 0, maximum: 1 },
               },

@@ -37,7 +37,7 @@ test("a task runs a command, reads its result and reports it with the confidence
   expect(await begin(task)).toEqual({ started: true });
   const [command = ""] = await untilCommands(task, 1);
   const waiting = await untilStatus(task, "waiting");
-  expect(waiting).toMatchObject({ waitingFor: "studio-laptop", line: "Waiting for studio-laptop" });
+  expect(waiting).toMatchObject({ waitingFor: "studio-laptop", line: "npm test" });
   await evictDurableObject(task.stub as never);
   await task.stub.settle(settled(task, command, "1 failed: login.test.ts", 1));
   await task.stub.settle(settled(task, command, "1 failed: login.test.ts", 1));

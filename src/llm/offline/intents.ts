@@ -3,7 +3,8 @@
 export type Purpose = "test" | "build" | "lint" | "typecheck";
 
 export type Intent =
-  | { kind: "command"; script: string; cwd?: string }
+  /** `unsure`: it destroys, and nobody said to run it: people are asked first. */
+  | { kind: "command"; script: string; cwd?: string; unsure?: true }
   | { kind: "project"; purpose: Purpose; only?: string; where?: string; variant?: string }
   /** A named script, target or recipe of the project: `test:unit`. */
   | { kind: "script"; name: string }

@@ -2,7 +2,8 @@
 import type { MarkedText } from "../../protocol/context-items.ts";
 import type { Intent, Purpose } from "./intents.ts";
 import { readChanges, readSocial, words } from "./plain-forms.ts";
-import { asScript, isCommandLine, isPlainlyCommand } from "./shell.ts";
+import { asScript, isCommandLine, isDestructive, isPlainlyCommand } from "./shell.ts";
+import { corrected } from "./typos.ts";
 
 const verbs =
   "run|rerun|re-run|execute|exec|try|test|build|rebuild|compile|lint|typecheck|type-check|check|find|search|grep|look|locate|show|list|read|open|print|display|view|cat|count|stop|cancel|abort|fix|write|add|create|implement|refactor|rename|delete|remove|update|tell|report|let|give|send|post|say|explain|describe|summari[sz]e|what|which|how|why|see|commit|push|merge|deploy|install|start|use|make sure|review|never mind";
@@ -11,9 +12,9 @@ const clauseBreak = new RegExp(
   "i",
 );
 const polite =
-  /^(?:please|pls|kindly|(?:could|can|would|will) (?:you|we|someone|u)(?: please)?|i(?:'d| would) like (?:you )?to|i (?:want|need)(?: you)? to|you should|let'?s|let us|go ahead and|just|now|ok(?:ay)?|so|well|and|then|also|quickly|maybe|actually|sorry|no|yes|yep|yeah|sure|hey|hi|hello)(?:[,:!]\s*|\s+)/i;
+  /^(?:please|pls|plz|kindly|(?:could|can|would|will) (?:you|we|someone|u)(?: please)?|i(?:'d| would) like (?:you )?to|i (?:want|need)(?: you)? to|you should|let'?s|let us|go ahead and|just|now|ok(?:ay)?|so|well|and|then|also|quickly|maybe|actually|sorry|no|yes|yep|yeah|sure|hey|hi|hello)(?:[,:!]\s*|\s+)/i;
 const trailing =
-  /(?:\s*[,]?\s*(?:please|pls|thanks|thank you|thx|for me|for us|right now|now|asap|real quick|quickly|if you can|if possible))+$/i;
+  /(?:\s*[,]?\s*(?:please|pls|plz|thanks|thank you|thx|for me|for us|right now|now|asap|real quick|quickly|if you can|if possible))+$/i;
 
 const codeMark = /⟦(\d+)⟧/;
 const codeMarks = /⟦(\d+)⟧/g;
@@ -70,11 +71,29 @@ function plain(text: string, reading: Reading): string {
 }
 
 function readClause(raw: string, reading: Reading): Intent[] {
-  let clause = raw.trim().replace(/^(?:[-*•]|\d+[.)])\s+/, "");
+  const clause = raw.trim().replace(/^(?:[-*•]|\d+[.)])\s+/, "");
   const whole = clause.replace(/[.!?…\s]+$/, "").trim();
   if (whole === "") return clause.includes("?") ? [{ kind: "help" }] : [];
   const social = readSocial(whole);
   if (social) return [social];
+  return readSpelled(clause, reading);
+}
+
+/** As it is written; where that makes no sense, or only a part of the tests, as it was most likely meant. */
+function readSpelled(clause: string, reading: Reading): Intent[] {
+  const found = readPolite(clause, reading);
+  const isDoubtful = found.some(
+    (intent) => (intent.kind === "unknown" && intent.text !== "") || (intent.kind === "project" && intent.only !== undefined),
+  );
+  if (!isDoubtful || clause.includes("⟦") || /["“[]/.test(clause)) return found;
+  const meant = corrected(clause);
+  if (meant === clause) return found;
+  const again = readPolite(meant, reading);
+  return again.some((intent) => intent.kind === "unknown") ? found : again;
+}
+
+function readPolite(raw: string, reading: Reading): Intent[] {
+  let clause = raw;
   for (let next = clause.replace(polite, ""); next !== clause; next = clause.replace(polite, "")) clause = next;
   clause = clause
     .replace(/[.!?…:\s]+$/, "")
@@ -136,6 +155,7 @@ function readSpelledOut(clause: string, reading: Reading): Intent[] | null {
   }
   const said = /^(?:run|rerun|re-run|execute|exec|use|try)\s*:?\s+(.+)$/is.exec(clause);
   const line = said ? plain(said[1]?.replace(/\s+instead$/i, "") ?? "", reading) : clause;
+  if (!said && isDestructive(line)) return [{ kind: "command", script: asScript(line), unsure: true }];
   if (said ? isCommandLine(line) : isPlainlyCommand(line)) return [{ kind: "command", script: asScript(line) }];
   return null;
 }

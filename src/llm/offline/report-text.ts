@@ -7,7 +7,7 @@ import type { Result } from "./worker-state.ts";
 export type JobAnswer = { outcome: "done" | "failed" | "blocked"; text: string; confidence: number };
 
 /** A command that ended. */
-export type Run = { script: string; cwd?: string; result: Result; output: string; notes: string[] };
+export type Run = { script: string; cwd?: string; result: Result; output: string; notes: string[]; only?: string };
 
 const maxNames = 10;
 const maxWords = 90;
@@ -96,7 +96,16 @@ export function testAnswer(run: Run, machine: string): JobAnswer {
   }
   const end = exitWords(run.result);
   if (run.result.exit === 0 && results.failedCount === 0) {
-    if (results.passed === 0) return answer("done", 0.8, `${what}${where} ended well (${end}), but ran no tests.`, ...run.notes);
+    // A filter that fits nothing ends well everywhere; nothing was tested.
+    const ranNone = results.passed === 0 || (results.passed === undefined && results.summary.includes("skipped"));
+    if (ranNone && run.only)
+      return answer(
+        "failed",
+        0.9,
+        `No test matches “${run.only}”: ${what}${where} ran none (${end}). Did you mean *run the tests*?`,
+        ...run.notes,
+      );
+    if (ranNone) return answer("failed", 0.8, `No tests ran: ${what}${where} ended well (${end}), but ran none.`, ...run.notes);
     if (results.passed !== undefined)
       return answer(
         "done",
@@ -216,7 +225,10 @@ export function commandAnswer(run: Run, machine: string): JobAnswer {
     const missing = run.result.exit === 127 ? missingAnswer(run) : null;
     if (missing) return missing;
   }
-  const head = `${shownScript(run)} on ${machine} ended with ${exitWords(run.result)}`;
+  const what = `${shownScript(run)} on ${machine}`;
+  // What went wrong is said in the first words: they are the card's line.
+  const end = exitWords(run.result);
+  const head = run.result.exit === 0 ? `${what} ended with ${end}` : `${end.charAt(0).toUpperCase()}${end.slice(1)}: ${what} failed`;
   const lines = plainLines(run.output).filter((line) => line.trim() !== "");
   if (lines.length === 0) return answer("done", 0.9, `${head} and printed nothing.`, ...run.notes);
   if (run.result.exit !== 0 && results.failed.length > 0)
@@ -232,17 +244,23 @@ export function commandAnswer(run: Run, machine: string): JobAnswer {
 }
 
 /** Lines that are the answer themselves: matches, files, commits. */
-export function linesAnswer(head: string, lines: readonly string[], limit: number): JobAnswer {
+export function linesAnswer(head: string, lines: readonly string[], limit: number, room = maxWords): JobAnswer {
   const kept: string[] = [];
   let used = words(head);
   for (const line of lines.slice(0, limit)) {
     const short = excerpt(line, 160);
     used += words(short);
-    if (kept.length > 0 && used > maxWords) break;
+    if (kept.length > 0 && used > room) break;
     kept.push(short);
   }
   const more = lines.length - kept.length;
-  return answer("done", 0.9, head, kept.length > 0 ? block(kept, maxWords) : "", more > 0 ? `And ${more} more.` : "");
+  return answer(
+    "done",
+    0.9,
+    head,
+    kept.length > 0 ? block(kept, room) : "",
+    more > 0 ? `And ${more} more ${more === 1 ? "line" : "lines"}.` : "",
+  );
 }
 
 export const blocked = (text: string): JobAnswer => answer("blocked", 0.9, text);

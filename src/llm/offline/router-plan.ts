@@ -2,14 +2,17 @@
 import { excerpt, parseMessage } from "../../core/context.ts";
 import type { ContextItem, RouterItem, TaskLine } from "../../protocol/context-items.ts";
 import type { Lane } from "../../protocol/principal.ts";
+import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { readIntents } from "./read-intents.ts";
+import { readSchedule } from "./read-schedule.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
 type Call = NonNullable<Answer["calls"]>[number];
-type View = { lane: Lane; open: TaskLine[]; recent: TaskLine[]; machines: Machine[]; earlier: Trigger[] };
+type Schedules = Extract<RouterItem, { item: "schedules" }>;
+type View = { lane: Lane; open: TaskLine[]; recent: TaskLine[]; machines: Machine[]; earlier: Trigger[]; schedules: Schedules | null };
 
 /** What this model can do, in words for people. */
 export const abilities =
@@ -29,13 +32,14 @@ export function planRouter(chat: Chat): Answer {
   const turns = itemsOf(chat);
   const last = turns.at(-1);
   if (last === undefined) return { text: "There is nothing to decide." };
-  const newest = <K extends "tasks" | "machines">(kind: K): Extract<ContextItem, { item: K }> | undefined =>
+  const newest = <K extends "tasks" | "machines" | "schedules">(kind: K): Extract<ContextItem, { item: K }> | undefined =>
     turns.flatMap((turn) => turn.items).findLast((item): item is Extract<ContextItem, { item: K }> => item.item === kind);
   const view: View = {
     lane: last.lane,
     open: newest("tasks")?.open ?? [],
     recent: newest("tasks")?.recent ?? [],
     machines: newest("machines")?.list ?? [],
+    schedules: newest("schedules") ?? null,
     earlier: turns.slice(0, -1).flatMap((turn) => turn.items.filter(isTrigger)),
   };
   const calls = last.items.flatMap((item): Call[] => {
@@ -51,10 +55,35 @@ function decide(trigger: Trigger, view: View): Call[] {
   const settles = [trigger.id];
   const record = (reason: string): Call[] => [{ tool: "record", input: { settles, reason } }];
   const reply = (text: string): Call[] => [{ tool: "reply", input: { settles, text } }];
-  if (trigger.from.role === "bot" || trigger.from.role === "agent")
+  // A schedule that is due speaks for the person who made it.
+  if ((trigger.from.role === "bot" || trigger.from.role === "agent") && trigger.kind !== timerKind)
     return record(`${trigger.kind} of a program; nobody asked for anything`);
   if (trigger.verdict === "candidate" && !trigger.addressed)
     return record(`${trigger.kind}, not addressed to us; nobody asked for anything`);
+
+  const timed = trigger.kind === timerKind ? null : readSchedule(trigger.text);
+  if (timed?.do === "list") return reply(scheduleList(view.schedules));
+  if (timed?.do === "change") return changeOf(trigger, timed, view.schedules);
+  if (timed?.do === "set") {
+    const { words, name, text, time } = timed;
+    const zone = time.zone ?? view.schedules?.zone ?? "UTC";
+    const said = `Scheduled “${name}” ${words}${"everyMinutes" in time || "afterMinutes" in time ? "" : ` (${zone})`}. To end it: cancel schedule ${name}`;
+    return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(view.lane === "team" ? reply(said) : [])];
+  }
+  const confirmed = /^\s*(?:@\S+\s+)?confirm (rul_[a-z0-9]+)\b/i.exec(trigger.text)?.[1];
+  if (confirmed !== undefined) return [{ tool: "set_policy", input: { settles, confirm: confirmed.toLowerCase() } }];
+  const unwanted =
+    /^\s*(?:@\S+\s+)?(?:please\s+)?(?:stop|don['’]?t|do not) (?:react|respond|reply|answer|listen)\w* to ["“”'@]*([\w.[\]-]{1,60}?)["“”'.!]*\s*$/iu.exec(
+      trigger.text,
+    )?.[1];
+  if (unwanted !== undefined) {
+    // On GitHub the name of a program ends in [bot]; people say it without.
+    const principal = /bot$/i.test(unwanted) ? `${unwanted}[bot]` : unwanted;
+    return [{ tool: "set_policy", input: { settles, outcome: "ignore", source: "github", principal } }];
+  }
+  const fact = /^\s*(?:@\S+\s+)?(?:please\s+)?remember(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(trigger.text)?.[1];
+  if (fact !== undefined)
+    return [{ tool: "remember", input: { settles, kind: factKind(fact), text: fact } }, ...reply("I will remember that.")];
 
   const intents = readIntents(
     trigger,
@@ -68,23 +97,61 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (stop) return cancel(trigger, stop.target, view);
   if (first("again")) return again(trigger, view);
   if (first("status")) return reply(status(trigger, view));
+  const outside = isOutside(trigger, view);
   const unable = first("unable");
+  // Code refuses it and lets the team know: that is all that a guest can bring about.
+  if (outside && unable)
+    return [{ tool: "dispatch", input: { settles, title: excerpt(unable.what, 100), goal: excerpt(unable.what, 2_000) } }];
+  const social = outside ? (first("help") ?? first("greeting") ?? first("unknown")) : undefined;
+  if (social) return reply(guestWelcome(trigger, social.kind));
   if (unable) return reply(`That is beyond the offline model that I run on (“${excerpt(unable.what, 60)}”). ${abilities} ${realModel}`);
   const unknown = first("unknown");
   if (unknown)
     return reply(`Sorry, I did not understand that. I run on the offline model, which knows only a few forms. ${abilities} ${realModel}`);
-  if (first("help")) return reply(help(trigger));
+  if (first("help")) return reply(help());
   if (first("thanks")) return reply("You are welcome.");
-  if (first("greeting"))
-    return reply(
-      `Hello ${firstName(trigger.from.name)}! ${view.lane === "team" ? "What shall I do? Ask me for “help” to see what I can." : "I can talk here; members of the team can start work."}`,
-    );
-  return reply(`I do not see what to do here. ${abilities}`);
+  if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
+  return reply(outside ? guestWelcome(trigger, "unknown") : `I do not see what to do here. ${abilities}`);
 }
+
+const isOutside = (trigger: Trigger, view: View): boolean =>
+  view.lane === "public" || trigger.from.role === "guest" || trigger.from.role === "public";
+
+/** Guests hear what they can do; how this deployment is set up is not their matter. */
+function guestWelcome(trigger: Trigger, kind: Intent["kind"]): string {
+  const can = "You can talk to me here and ask for work: I let the team know, and its members can start it.";
+  if (kind === "greeting") return `Hello ${firstName(trigger.from.name)}! ${can}`;
+  return kind === "help" ? `I am an agent that works for this team. ${can}` : `I did not understand that. ${can}`;
+}
+
+function scheduleList(schedules: Schedules | null): string {
+  const list = schedules?.list ?? [];
+  if (list.length === 0) return "There is no schedule.";
+  return list
+    .slice(0, 10)
+    .map((each) => `- ${each.name}: ${each.when}, next ${each.next}`)
+    .join("\n");
+}
+
+function changeOf(trigger: Trigger, { name, change }: { name: string; change: string }, schedules: Schedules | null): Call[] {
+  const settles = [trigger.id];
+  const reply = (text: string): Call => ({ tool: "reply", input: { settles, text } });
+  const known = schedules?.list.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (known === undefined) return [reply(`There is no schedule “${name}”.\n${scheduleList(schedules)}`)];
+  const past = { pause: "paused", resume: "resumed", cancel: "cancelled" }[change] ?? change;
+  return [{ tool: "schedule", input: { settles, name: known.name, change } }, reply(`The schedule “${known.name}” is ${past}.`)];
+}
+
+const factKind = (fact: string): string =>
+  /\b(?:i|we) (?:like|prefer|want|hate|love)\b|\bprefers?\b/i.test(fact)
+    ? "preference"
+    : /\b(?:always|never|must|only)\b/i.test(fact)
+      ? "rule"
+      : "background";
 
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 
-const help = (trigger: Trigger): string =>
+const help = (): string =>
   [
     "I run on the offline model, which needs no account and knows these forms:",
     "- run the tests (only the login tests), build, lint, typecheck",
@@ -92,7 +159,10 @@ const help = (trigger: Trigger): string =>
     "- search for “text”, find *.md, list the files, show README.md",
     "- count the lines in FILE, what changed since yesterday?",
     "- what is going on?, stop",
-    ...(trigger.from.role === "guest" || trigger.from.role === "public" ? ["Only members of the team can start work."] : []),
+    "- every day at 9 run the tests, every monday at 8:30 …, every 2 hours …, in 10 minutes …, at 2026-12-01 09:00 …",
+    "- list schedules, pause, resume or cancel schedule NAME",
+    "- remember that …, stop reacting to NAME (owners)",
+    "",
     realModel,
   ].join("\n");
 
@@ -107,8 +177,10 @@ function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Ca
         title,
         goal: goalOf(work),
         ...(machine ? { machine: machine.id } : {}),
-        // Told only to the team: what machines there are is nobody else's business.
-        ...(view.lane === "team" ? { acknowledge: acknowledgement(title, machine) } : {}),
+        // Told only to the team: what machines there are is nobody else's business. What is asked about first is not "on it".
+        ...(view.lane === "team" && !work.some((one) => one.kind === "command" && one.unsure)
+          ? { acknowledge: acknowledgement(title, machine) }
+          : {}),
       },
     },
   ];
@@ -127,9 +199,10 @@ function machineFor(trigger: Trigger, machines: readonly Machine[]): Machine | u
 }
 
 function acknowledgement(title: string, machine: Machine | undefined): string {
-  if (machine === undefined) return `I noted it: ${title}. But no machine is connected yet: enrol one in the console, then ask me again.`;
-  if (!machine.online) return `On it: ${title}, as soon as "${machine.name}" is online again.`;
-  return `On it: ${title} on "${machine.name}".`;
+  const what = title.charAt(0).toLowerCase() + title.slice(1);
+  if (machine === undefined) return `I noted it: ${what}. But no machine is connected yet: enrol one in the console, then ask me again.`;
+  if (!machine.online) return `On it: ${what}, as soon as ${machine.name} is online again.`;
+  return `On it: ${what}, on ${machine.name}.`;
 }
 
 function again(trigger: Trigger, view: View): Call[] {
@@ -138,7 +211,7 @@ function again(trigger: Trigger, view: View): Call[] {
     const work = readIntents(
       earlier,
       view.machines.map((machine) => machine.name),
-    ).filter(isWork);
+    ).filter((intent) => isWork(intent) && !(intent.kind === "command" && intent.unsure)) as WorkIntent[];
     if (work.length > 0) return dispatch(trigger, work, view);
   }
   return [{ tool: "reply", input: { settles: [trigger.id], text: "I do not know what to do again: nothing was asked for here before." } }];

@@ -44,6 +44,12 @@ export function isPlainlyCommand(text: string): boolean {
   return programs.has(first) && !alsoEnglish.has(first) && first !== "git" && (second === "" || /^[\w./:@=-]+$/.test(second));
 }
 
+/** What cannot be taken back: deleting, overwriting, switching off. */
+export const isDestructive = (text: string): boolean =>
+  /(?:^|[;&|]\s*)(?:sudo\s+)?(?:rm\s+\S|shutdown(?:$|\s+[-+\d]|\s+now)|(?:reboot|poweroff)$|mkfs(?:\.\w+)?(?:\s|$)|dd\s.*\bof=|git\s+push\b.*\s(?:--force\S*|-f)(?:\s|$)|git\s+reset\b.*\s--hard\b|git\s+clean\s+-\w*f|drop\s+(?:table|database)\s)/i.test(
+    text,
+  );
+
 /** A script that is spelled without a path is found in the folder, not on the PATH. */
 export function asScript(line: string): string {
   const [first = ""] = line.split(/\s+/);

@@ -1,5 +1,5 @@
 // The next step of one job, from what its calls brought so far.
-import { blocked, commandAnswer } from "./report-text.ts";
+import { blocked, code, commandAnswer } from "./report-text.ts";
 import {
   countAnswer,
   countScript,
@@ -27,6 +27,10 @@ export function nextStep(job: Job, state: WorkerState): Step {
   const workspace = workspaceOf(state);
   switch (job.intent.kind) {
     case "command":
+      if (job.intent.unsure)
+        return {
+          ask: `Shall I really run ${code(job.intent.script)} on ${machine.name}? It may not be possible to undo it. Reply *yes* or *no*.`,
+        };
       return runStep(
         job,
         state,

@@ -1,6 +1,6 @@
 // Looking things up: search, lists, files, counts, what changed.
 import type { WorkIntent } from "./intents.ts";
-import { blocked, code, commandAnswer, done, type JobAnswer, linesAnswer, type Run, unusualEnd } from "./report-text.ts";
+import { blocked, code, commandAnswer, done, failed, type JobAnswer, linesAnswer, type Run, unusualEnd } from "./report-text.ts";
 import { plainLines } from "./results.ts";
 import { quoted, quotedPath } from "./shell.ts";
 import type { Done, Job, WorkerState } from "./worker-state.ts";
@@ -63,7 +63,7 @@ export function readStep(job: Job, state: WorkerState, path: string): Step {
     )
     .sort((a, b) => a.split("/").length - b.split("/").length)[0];
   if (found === undefined || found === path)
-    return { answer: blocked(`${code(path)} could not be read: ${one ? reasonOf(one) : "it is not there"}`) };
+    return { answer: failed(`${code(path)} could not be read: ${one ? reasonOf(one) : "it is not there"}`) };
   const second = ensure([readCall(found, state)], job.done);
   if ("step" in second) return second.step;
   const [other] = second.results;
@@ -71,14 +71,16 @@ export function readStep(job: Job, state: WorkerState, path: string): Step {
     answer:
       other && ok(other)
         ? fileAnswer(found, other)
-        : blocked(`${code(found)} could not be read: ${other ? reasonOf(other) : "it is not there"}`),
+        : failed(`${code(found)} could not be read: ${other ? reasonOf(other) : "it is not there"}`),
   };
 }
 
 function fileAnswer(path: string, one: Done): JobAnswer {
   const lines = plainLines(one.result?.output ?? "");
   if (lines.every((line) => line.trim() === "")) return done(`${code(path)} is empty.`);
-  return linesAnswer(`${code(path)}:`, lines, 40);
+  const last = lines.findLastIndex((line) => line.trim() !== "");
+  // A page folds what is long; channels with a manner of their own cut it.
+  return linesAnswer(`${code(path)}:`, lines.slice(0, last + 1), 60, 600);
 }
 
 const notOurs = "-not -path '*/.git/*' -not -path '*/node_modules/*'";

@@ -1,10 +1,10 @@
 // The offline worker: one step of a task, from its transcript alone.
 import { excerpt } from "../../core/context.ts";
 import type { Answer, Chat } from "./chat.ts";
-import { blocked, failed, type JobAnswer } from "./report-text.ts";
+import { blocked, code, failed, type JobAnswer } from "./report-text.ts";
 import { abilities } from "./router-plan.ts";
 import { nextStep } from "./worker-jobs.ts";
-import { foldWorker, type Job, type WorkerState } from "./worker-state.ts";
+import { type Done, foldWorker, type Job, type WorkerState } from "./worker-state.ts";
 import { type Call, joined } from "./worker-steps.ts";
 
 /** The first job that is neither replaced nor answered. */
@@ -21,11 +21,30 @@ export function planWorker(chat: Chat): Answer {
   const step = nextStep(job, state);
   if ("calls" in step) return { calls: [...stops, ...step.calls] };
   if (stops.length > 0) return { calls: stops };
-  return { calls: [{ tool: "wait", input: { reason: "wait" in step ? step.wait : "for the next word" } }] };
+  if ("ask" in step && (!job.asked || state.news))
+    return {
+      calls: [{ tool: "report", input: { kind: "question", text: [...answersOf(state).map((each) => each.text), step.ask].join("\n\n") } }],
+    };
+  const wait: Call = { tool: "wait", input: { reason: "wait" in step ? step.wait : "for the next word" } };
+  const answer = besideTheWork(state);
+  return { calls: answer === "" ? [wait] : [{ tool: "report", input: { kind: "answer", text: answer } }, wait] };
 }
 
-const runningOf = (job: Job): string[] =>
-  job.done.flatMap((one) => (one.tool === "run_command" && one.command !== undefined && one.result === undefined ? [one.command] : []));
+/** One line to whoever spoke while something runs and is not answered by the result alone. */
+function besideTheWork(state: WorkerState): string {
+  if (!state.statusAsked && state.unclear.length === 0) return "";
+  const where = state.goal.machine ? ` on ${state.goal.machine.name}` : "";
+  const running = state.jobs.flatMap(openOf);
+  const scripts = running.map((one) => code(excerpt(String(one.input.script).split("\n")[0] ?? "", 80)));
+  const doing = scripts.length > 0 ? `I am running ${scripts.join(" and ")}${where}` : `I am reading the files${where}`;
+  const not = state.unclear.length > 0 ? `I did not understand ${quote(state.unclear)}. ` : "";
+  return `${not}${doing}, and tell you as soon as ${scripts.length > 1 ? "they end" : scripts.length === 1 ? "it ends" : "I know more"}.`;
+}
+
+const openOf = (job: Job): Done[] =>
+  job.done.filter((one) => one.tool === "run_command" && one.command !== undefined && one.result === undefined);
+
+const runningOf = (job: Job): string[] => openOf(job).flatMap((one) => one.command ?? []);
 
 /** Commands whose result nobody wants any more. */
 function commandsToStop(state: WorkerState): Call[] {
@@ -57,9 +76,9 @@ const quote = (texts: readonly string[]): string => texts.map((text) => `“${ex
 
 function finished(state: WorkerState): Answer {
   const answers = answersOf(state);
-  const extra: string[] = [];
+  const extra: string[] = state.declined.map((script) => `I did not run ${code(script)}.`);
   if (state.unable.length > 0)
-    extra.push(`The offline model cannot do the rest (${quote(state.unable)}); that needs a real model, see MODEL_PROVIDER in the README.`);
+    extra.push(`The offline model cannot do the rest (${quote(state.unable)}); that needs a real model, which an owner can set.`);
   if (state.unclear.length > 0) extra.push(`I did not understand ${quote(state.unclear)}. Spell a command out in backticks, and I run it.`);
   if (answers.length > 0) {
     const all = joined(answers);
@@ -67,6 +86,7 @@ function finished(state: WorkerState): Answer {
   }
   if (state.jobs.length === 0) return report(failed([`The offline model does not know how to do this.`, ...extra, abilities].join("\n\n")));
   // Something was said after a report that left nothing to do.
+  if (state.declined.length > 0) return report({ outcome: "done", confidence: 0.9, text: extra.join("\n\n") });
   if (extra.length > 0) return report(blocked(extra.join("\n\n")));
   return report({ outcome: "done", confidence: 0.9, text: "Nothing is left to do here." });
 }

@@ -40,9 +40,10 @@ export function projectStep(job: Job, state: WorkerState, intent: Extract<WorkIn
     const plans = level
       .flatMap((base) => plan(base, folderOf(base, paths, state), intent, base === "" ? folders.slice(1) : []))
       .slice(0, 3);
+    const only = intent.only === undefined ? {} : { only: intent.only };
     if (plans.length > 0)
       return runStep(job, state, plans, (run, machine) =>
-        intent.purpose === "test" ? testAnswer(run, machine) : checkAnswer(run, machine, intent.purpose),
+        intent.purpose === "test" ? testAnswer({ ...run, ...only }, machine) : checkAnswer(run, machine, intent.purpose),
       );
   }
   return { answer: nothingFound(intent, paths, readPaths) };
@@ -108,7 +109,7 @@ function nothingFound(intent: Extract<WorkIntent, { kind: "project" }>, paths: r
       ? `I listed ${files.length} files and read ${read.slice(0, 6).map(code).join(", ")}`
       : `I listed ${files.length} files (${files.slice(0, 5).map(code).join(", ")})`;
   return blocked(
-    `I did not find out ${purposeQuestion[intent.purpose]}. ${seen}. I know: ${runnerNames().join(", ")}.\n\nTell me the command in backticks, for example \`make ${intent.purpose}\`.`,
+    `Tell me the command in backticks, for example \`make ${intent.purpose}\`: I did not find out ${purposeQuestion[intent.purpose]}. ${seen}. I know ${runnerNames().slice(0, 4).join(", ")} and more.`,
   );
 }
 

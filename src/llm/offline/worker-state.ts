@@ -24,6 +24,8 @@ export type Job = {
   replaced: boolean;
   /** People have read its answer already. */
   told: boolean;
+  /** They were asked whether it shall really be done. */
+  asked: boolean;
 };
 
 export type WorkerState = {
@@ -36,6 +38,10 @@ export type WorkerState = {
   stopping: Set<string>;
   unable: string[];
   unclear: string[];
+  /** Somebody asked how far it is. */
+  statusAsked: boolean;
+  /** Commands that people were asked about and did not want. */
+  declined: string[];
   /** Words came after the last report. */
   news: boolean;
 };
@@ -43,7 +49,7 @@ export type WorkerState = {
 /** Which job the planner was at, given the state before its next answer. */
 export type Current = (state: WorkerState) => Job | undefined;
 
-const newJob = (intent: WorkIntent, done: Done[] = []): Job => ({ intent, done, replaced: false, told: false });
+const newJob = (intent: WorkIntent, done: Done[] = []): Job => ({ intent, done, replaced: false, told: false, asked: false });
 
 /** Folds the transcript; null when there is no goal in it. `current` finds the job that a step's calls belong to. */
 export function foldWorker(chat: Chat, current: Current): WorkerState | null {
@@ -78,10 +84,15 @@ function takeOwn(state: WorkerState, message: ChatMessage, byCall: Map<string, D
   if (typeof output?.started === "string") done.command = output.started;
   for (const key of ["refused", "error"]) if (typeof output?.[key] === "string" && done.refused === undefined) done.refused = output[key];
   if (done.tool === "report" && typeof output?.reported === "string" && done.input.kind !== "progress") {
-    for (const job of state.jobs) job.told = job.told || isAnswered(state, job, current);
-    state.news = false;
-    state.unable = [];
+    state.statusAsked = false;
     state.unclear = [];
+    state.news = false;
+    if (done.input.kind === "answer") return;
+    const at = current(state);
+    if (done.input.kind === "question" && at) at.asked = true;
+    for (const job of state.jobs) job.told = job.told || isAnswered(state, job, current);
+    state.unable = [];
+    state.declined = [];
   }
 }
 
@@ -144,6 +155,8 @@ function begin(goal: Goal): WorkerState {
     stopping: new Set(),
     unable: asked.flatMap((intent) => (intent.kind === "unable" ? [intent.what] : [])),
     unclear: [],
+    statusAsked: false,
+    declined: [],
     news: false,
   };
 }
@@ -156,6 +169,7 @@ function takeWords(state: WorkerState, said: MarkedText, current: Current): void
   const work = intents.filter(isWork);
   const has = (kind: Intent["kind"]): boolean => intents.some((intent) => intent.kind === kind);
   const at = current(state);
+  if (at?.asked && takeVerdict(state, at, said.text)) return;
   const narrowed = narrower(said.text, work, at ?? state.jobs.at(-1));
   state.news = true;
   if (narrowed) {
@@ -177,10 +191,30 @@ function takeWords(state: WorkerState, said: MarkedText, current: Current): void
     state.jobs.push(newJob(last.intent));
     return;
   }
+  state.statusAsked = state.statusAsked || has("status");
   for (const intent of intents) {
     if (intent.kind === "unable") state.unable.push(intent.what);
     if (intent.kind === "unknown" && intent.text !== "") state.unclear.push(intent.text);
   }
+}
+
+/** A plain yes or no to the question whether to do it. */
+function takeVerdict(state: WorkerState, job: Job, text: string): boolean {
+  if (job.intent.kind !== "command") return false;
+  const yes =
+    /^\W*(?:yes|yep|yeah|y|ok(?:ay)?|sure|do it|go ahead|really|confirm(?:ed)?|ja|oui|s[ií])(?:[,\s]+(?:please|do it|run it|go ahead|really))*\W*$/i.test(
+      text,
+    );
+  const no = /^\W*(?:no|nope|n|don'?t|do not|cancel|stop|never ?mind|nein|non)\b/i.test(text);
+  if (yes) {
+    const { unsure: _, ...intent } = job.intent;
+    job.intent = intent;
+  } else if (no) {
+    job.replaced = true;
+    state.declined.push(job.intent.script);
+  }
+  state.news = true;
+  return yes || no;
 }
 
 /** `only the login tests`, `just login`: the same work on a part of it. */

@@ -4,7 +4,7 @@ import { cutMark, plainLines, readResults } from "./results.ts";
 import { type Done, type Job, jsonOf, type WorkerState } from "./worker-state.ts";
 
 export type Call = { tool: string; input: Record<string, unknown> };
-export type Step = { calls: Call[] } | { wait: string } | { answer: JobAnswer };
+export type Step = { calls: Call[] } | { wait: string } | { answer: JobAnswer } | { ask: string };
 
 const same = (call: Call, other: Done): boolean => call.tool === other.tool && JSON.stringify(call.input) === JSON.stringify(other.input);
 

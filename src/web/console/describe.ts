@@ -94,6 +94,14 @@ export function describeEvent(event: SwitchyardEvent): Line {
         tone: event.accepted ? "good" : "bad",
         ids: [event.taskId],
       };
+    case "thread.released":
+      return {
+        filter: "detail",
+        text: event.free.length > 0 ? "The task gave rows back to the router" : "The task gave rows up; another still has them",
+        ids: [event.taskId],
+      };
+    case "task.reopened":
+      return withDetail({ filter: "work", text: `Opened again by ${event.by.name}`, ids: [event.id] }, event.text);
     case "router.inbox":
       return { filter: "detail", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] };
     case "router.report":
@@ -107,6 +115,22 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     case "router.model":
       return describeModel("The router", event);
+    case "router.fact":
+      return withDetail({ filter: "decided", text: "Remembered for the team", ids: compact([event.factId, event.triggerId]) }, event.text);
+    case "router.schedule": {
+      const missed = event.missed === undefined ? "" : `, ${event.missed} times`;
+      const tone = event.what === "missed" || event.what === "paused" ? { tone: "wait" as const } : {};
+      const ids = compact([event.scheduleId, event.triggerId]);
+      return withDetail({ filter: "decided", text: `Schedule “${event.name}”: ${event.what}${missed}`, ...tone, ids }, event.detail);
+    }
+    case "router.context": {
+      const read = event.reads === 0 ? "nothing more was read" : `read ${event.reads} more`;
+      return {
+        filter: "detail",
+        text: `Context: ${event.used.length} of ${event.inlined.length} inlined ids used, ${read}`,
+        ids: event.used,
+      };
+    }
     case "router.decision":
       return withDetail(
         {

@@ -12,6 +12,7 @@ import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
 import { PeoplePage } from "./people.tsx";
 import { RulesPage } from "./rules.tsx";
+import { SchedulesPage } from "./schedules.tsx";
 import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
 
 function SignIn(props: { message: string | null }) {
@@ -67,6 +68,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/tasks", "Tasks", "tasks"],
   ["#/decisions", "Decisions", "decisions"],
   ["#/machines", "Machines", "machines"],
+  ["#/schedules", "Schedules", "schedules"],
   ["#/people", "People", "people"],
   ["#/rules", "Rules", "rules"],
 ];
@@ -128,6 +130,8 @@ function Page(props: { board: BoardState }) {
       return <DecisionsPage board={props.board} />;
     case "machines":
       return <MachinesPage board={props.board} />;
+    case "schedules":
+      return <SchedulesPage />;
     case "people":
       return <PeoplePage />;
     case "rules":

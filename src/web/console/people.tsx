@@ -7,15 +7,15 @@ import { api, change, question, say } from "./store.ts";
 
 export function PeoplePage() {
   const version = useSignal(0);
-  const invite = useSignal<{ name: string; link: string } | null>(null);
+  const invite = useSignal<{ name: string; personId: string; link: string } | null>(null);
   const people = useAnswer<PeopleAnswer>("people", version.value);
   const [name, setName] = useState("");
   const [role, setRole] = useState<"member" | "owner">("member");
 
   const create = async (person: { name: string; role: "member" | "owner"; personId?: string }) => {
     try {
-      const { link } = await api<InviteAnswer>("POST", "people", person);
-      invite.value = { name: person.name, link };
+      const { link, personId } = await api<InviteAnswer>("POST", "people", person);
+      invite.value = { name: person.name, personId, link };
       version.value++;
       setName("");
     } catch (error) {
@@ -29,6 +29,8 @@ export function PeoplePage() {
       yes: "Withdraw access",
       run: async () => {
         await change(() => api("POST", `people/${person.personId}/revoke`), `${person.name} has no access any more.`);
+        // Its link is dead now.
+        if (invite.value?.personId === person.personId) invite.value = null;
         version.value++;
       },
     };
@@ -62,8 +64,8 @@ export function PeoplePage() {
         {invite.value ? (
           <div class="steps" role="status">
             <p>
-              A personal link for {invite.value.name}. It is shown only now; whoever opens it first is {invite.value.name}. Send it on a way
-              that only they read.
+              A personal link for {invite.value.name}. It is shown only now; whoever opens it first is {invite.value.name}. Send it in a way
+              that only they can read.
             </p>
             <CopyLine text={invite.value.link} label={`invite link for ${invite.value.name}`} />
           </div>

@@ -13,6 +13,9 @@ type Health = {
   model: { ready: boolean; note: string };
 };
 
+/** At a loopback address the settings come from a file, not from a deployment's secrets. */
+const isLocal = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(location.hostname);
+
 const Mark = (props: { good: boolean; children: string }) => (
   <p class="set-up-line">
     <span class={props.good ? "tone-good" : "tone-wait"}>
@@ -51,7 +54,11 @@ export function SetUp() {
           .map(({ name, purpose }) => (
             <div key={name}>
               <Mark good={false}>{`${name} is missing: it ${purpose}.`}</Mark>
-              <CopyLine text={`npx wrangler secret put ${name}`} label={`command that sets ${name}`} />
+              {isLocal ? (
+                <p class="set-up-line muted">{`Put a line ${name}=… into .dev.vars and start again.`}</p>
+              ) : (
+                <CopyLine text={`npx wrangler secret put ${name}`} label={`command that sets ${name}`} />
+              )}
             </div>
           ))}
         <GitHubSteps />

@@ -5,7 +5,10 @@ export type Tone = "run" | "wait" | "good" | "bad" | "quiet";
 export type Shape = "ring" | "play" | "diamond" | "half" | "pause" | "check" | "cross" | "square" | "dashed";
 export type StatusView = { word: string; tone: Tone; shape: Shape; open: boolean; forYou: boolean };
 
-type StatusFields = Pick<TaskCard, "status" | "waitingFor">;
+type StatusFields = Pick<TaskCard, "status" | "waitingFor"> & { line?: string };
+
+/** A task may do what was asked, and what it ran still fail: `Exit 128: …`, `… (exit 1)`. */
+const badExit = (line = ""): string | undefined => /^exit ([1-9]\d*)\b/i.exec(line)?.[1] ?? /\(exit ([1-9]\d*)[,)]/i.exec(line)?.[1];
 
 /** The word, tone and shape of a task's state. */
 export function statusView(card: StatusFields): StatusView {
@@ -17,11 +20,24 @@ export function statusView(card: StatusFields): StatusView {
     case "waiting":
       return card.waitingFor === "you"
         ? { word: "waiting for you", tone: "wait", shape: "diamond", open: true, forYou: true }
-        : { word: `waiting for ${card.waitingFor ?? "an event"}`, tone: "wait", shape: "half", open: true, forYou: false };
+        : {
+            word: card.waitingFor === undefined || card.waitingFor === "event" ? "waiting" : `waiting for ${card.waitingFor}`,
+            tone: "wait",
+            shape: "half",
+            open: true,
+            forYou: false,
+          };
     case "paused":
       return { word: "paused", tone: "wait", shape: "pause", open: true, forYou: true };
-    case "done":
+    case "done": {
+      const exit = badExit(card.line);
+      if (exit !== undefined) {
+        // Tests that fail are what a run of tests is for; anything else that fails says how in its word.
+        const word = /\d failed\b/.test(card.line ?? "") ? "done" : `done, exit ${exit}`;
+        return { word, tone: "quiet", shape: "check", open: false, forYou: false };
+      }
       return { word: "done", tone: "good", shape: "check", open: false, forYou: false };
+    }
     case "failed":
       return { word: "failed", tone: "bad", shape: "cross", open: false, forYou: false };
     case "cancelling":

@@ -112,7 +112,8 @@ export function TaskCardView(props: { topic: TopicView }) {
   const title = card?.title ?? topic.title;
   const open = view === null || view.open;
   const machine = card?.machine === card?.waitingFor ? undefined : card?.machine;
-  const line = open ? card?.line : "";
+  // What is asked stands below as a message.
+  const line = open && !view?.forYou ? card?.line : "";
   const listId = `rows-${topic.taskId}`;
   return (
     <article class={`card ${view?.forYou ? "card-asks" : ""}`} aria-label={`Task: ${title}`}>

@@ -82,9 +82,7 @@ function Notes() {
           </button>
         </p>
       ) : null}
-      {guest ? (
-        <p class="note note-guest">You are a guest: you can talk here, and only members of the team can start work on a machine.</p>
-      ) : null}
+      {guest ? <p class="note note-guest">You are a guest: you can talk here, but only members of the team can start work.</p> : null}
     </div>
   );
 }

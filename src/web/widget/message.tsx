@@ -76,6 +76,13 @@ const OwnMessage = (props: { text: string; atMs: number; state: string | null })
 export function PendingMessage(props: { entry: OutboxEntry }) {
   const { frame, atMs, state } = props.entry;
   if (frame.t !== "send") return null;
-  const word = state === "waiting" ? (link.value.kind === "open" ? "sending" : "waiting to be sent") : state;
+  const word =
+    state === "waiting"
+      ? link.value.kind === "open"
+        ? "sending"
+        : link.value.kind === "ended"
+          ? "not sent"
+          : "waiting to be sent"
+      : state;
   return <OwnMessage text={frame.text} atMs={atMs} state={word} />;
 }

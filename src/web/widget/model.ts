@@ -207,13 +207,16 @@ export function settleDelivered(outbox: Outbox, state: Conversation): Outbox {
 /** How many tasks wait for the person. */
 export const waitingCount = (state: Conversation): number => Object.values(state.cards).filter((card) => statusView(card).forYou).length;
 
+/** Without the marks of Markdown, which nobody wants to hear. */
+const spokenText = (text: string): string => text.replace(/^\s*- |[*`#>[]|](\([^)]*\))?/gm, "").slice(0, 400);
+
 /** What a screen reader hears of a frame; null when it is nothing new or nothing of interest. Ask before the frame is applied. */
 export function announcement(before: Conversation, frame: WidgetServerFrame): string | null {
   if (!before.caughtUp) return null;
   switch (frame.t) {
     case "row": {
       if (before.rows[frame.threadId]?.some(({ seq }) => seq === frame.seq)) return null;
-      return frame.row.kind === "reply" ? `${before.welcome?.agentName ?? "Answer"}: ${frame.row.text.slice(0, 400)}` : null;
+      return frame.row.kind === "reply" ? `${before.welcome?.agentName ?? "Answer"}: ${spokenText(frame.row.text)}` : null;
     }
     case "card": {
       const known = before.cards[frame.card.taskId];

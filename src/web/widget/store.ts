@@ -33,8 +33,10 @@ export const visitNote = signal<string | null>(null);
 export const items = computed(() => itemsOf(conversation.value, outbox.value));
 export const waiting = computed(() => waitingCount(conversation.value));
 
-/** A frame that is not confirmed within this time means that the connection is dead, whatever it says. */
-const ackTimeoutMs = 15_000;
+/** A frame that is not confirmed within this time makes us ask whether anybody is there. */
+const ackDueMs = 3_000;
+/** Who does not answer within this time is not there: the connection is dead, whatever it says. */
+const probeMs = 4_000;
 const offlineAfterMs = 4_000;
 /** A connection that is silent for two of these is dead: a laptop that slept, a network that changed. */
 const pingMs = 25_000;
@@ -55,7 +57,13 @@ export function start(hostOrigin: string, invite: string | null): void {
   becomePerson(session.rootThreadId ?? `new:${hostOrigin}`);
   connect(session);
   addEventListener("online", () => {
-    if (socket && socket.readyState !== socket.OPEN && link.value.kind !== "ended") socket.reconnect();
+    if (link.value.kind !== "ended") socket?.reconnect();
+  });
+  addEventListener("offline", () => {
+    lost();
+    if (link.value.kind === "ended") return;
+    link.value = { kind: "offline" };
+    socket?.send("ping");
   });
   setInterval(() => {
     if (!socket || link.value.kind !== "open") return;
@@ -120,6 +128,11 @@ function connect(current: Session): void {
   opened.addEventListener("open", () => send({ t: "hello", resume: resumeMap(conversation.value) }));
   opened.addEventListener("message", (event) => {
     heardMs = Date.now();
+    // A browser without a network may still reach a server on its own machine.
+    if (event.data === "pong" && link.value.kind === "offline") {
+      link.value = { kind: "open" };
+      flush();
+    }
     if (event.data !== "pong") receive(JSON.parse(String(event.data)) as WidgetServerFrame);
   });
   opened.addEventListener("error", lost);
@@ -212,12 +225,20 @@ function flush(): void {
     clearTimeout(ackTimer);
     ackTimer = undefined;
   } else {
-    ackTimer ??= setTimeout(() => {
-      ackTimer = undefined;
-      lost();
-      socket?.reconnect();
-    }, ackTimeoutMs);
+    ackTimer ??= setTimeout(probe, ackDueMs);
   }
+}
+
+/** An answer is slow, or nobody is there: any word from the other side tells which. */
+function probe(): void {
+  const askedMs = Date.now();
+  socket?.send("ping");
+  ackTimer = setTimeout(() => {
+    ackTimer = undefined;
+    if (heardMs >= askedMs) return flush();
+    lost();
+    socket?.reconnect();
+  }, probeMs);
 }
 
 function put(frame: OutboxFrame): void {

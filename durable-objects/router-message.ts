@@ -1,0 +1,59 @@
+// The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
+import { capObserved, maxSegmentChars, policiesToShow, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import { capFacts, turnTerms } from "../src/core/router-memory.ts";
+import type { ModelMessage } from "../src/protocol/model.ts";
+import type { Policy } from "../src/protocol/policy.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import type { Observed, PickedTurn } from "./router-steps.ts";
+
+/** Decisions that are looked through for the summary of a new segment. */
+const lookedThrough = 200;
+
+export type TurnMessage = {
+  turn: number;
+  segment: number;
+  earlier: ModelMessage[];
+  user: ModelMessage;
+  /** Ids of facts, tasks and machines that the message brings along. */
+  inlined: string[];
+};
+
+/** The next turn's message. Past the threshold a new segment begins with a summary; the rows of the old one stay. */
+export function composeTurn(
+  ledger: RouterLedger,
+  { lane, items }: PickedTurn,
+  observed: readonly Observed[],
+  policies: readonly Policy[],
+  clock: { zone: string; nowMs: number },
+): TurnMessage {
+  const { zone, nowMs } = clock;
+  const { store, log, memory } = ledger;
+  const meta = store.meta();
+  const turn = meta.turn + 1;
+  let segment = meta.segments[lane];
+  let history = store.transcript(lane, segment);
+  if (history.chars > maxSegmentChars) {
+    segment += 1;
+    history = { messages: [], chars: 0 };
+  }
+  const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, lookedThrough, ["router.decision"]);
+  const people = items.flatMap((item) => (item.kind === "trigger" ? [item.trigger.principal.id] : []));
+  const facts = lane === "team" ? capFacts(lane, memory.relevant(turnTerms(items), people)) : [];
+  const tasks = store.tasks();
+  const machines = lane === "team" ? store.machines() : [];
+  const text = renderTurn({
+    turn,
+    lane,
+    items,
+    tasks,
+    machines,
+    facts,
+    policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
+    ...(lane === "team" ? { schedules: { list: ledger.schedules.list(), zone } } : {}),
+    observed: capObserved(observed.map((each) => each.line)),
+    summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
+    nowMs,
+  });
+  const inlined = [...facts, ...tasks, ...machines].map((each) => each.id);
+  return { turn, segment, earlier: history.messages, user: { role: "user", text }, inlined };
+}

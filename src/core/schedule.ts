@@ -1,0 +1,192 @@
+// When schedules are due, and what becomes of their runs. The calendar is a library's; the rules are here.
+import { Cron } from "croner";
+import { limits } from "../protocol/limits.ts";
+import type { Schedule, ScheduleRun, ScheduleTime, ScheduleWhen } from "../protocol/schedule.ts";
+import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
+import { makeId, triggerIdOf } from "./ids.ts";
+
+/** Due instants that one receipt counts exactly. */
+const maxCounted = 5_000;
+
+export const scheduleIdOf = (threadId: string, name: string): string => makeId("sch", threadId, name.trim().toLowerCase());
+
+/** Whether the name is one of an IANA zone. */
+function isZone(zone: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone !== "";
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+const calendar = (pattern: string, zone: string): Cron => new Cron(pattern, { timezone: zone, paused: true, mode: "5-part" });
+
+/** [RS1] A time as it was said, or a sentence on what is wrong with it. */
+export function readTime(input: ScheduleTime, zone: string, nowMs: number): { when: ScheduleWhen; zone: string } | { problem: string } {
+  const own = input.zone ?? zone;
+  if (!isZone(own)) return { problem: `"${own}" is no time zone; use a name like Europe/Berlin.` };
+  const given = [input.at, input.afterMinutes, input.everyMinutes, input.cron].filter((each) => each !== undefined);
+  if (given.length !== 1) return { problem: "Say exactly one of at, afterMinutes, everyMinutes and cron." };
+  if (input.afterMinutes !== undefined) return { when: { kind: "once", atMs: Math.round(nowMs + input.afterMinutes * 60_000) }, zone: own };
+  if (input.everyMinutes !== undefined) {
+    const everyMs = Math.round(input.everyMinutes * 60_000);
+    if (everyMs < limits.minScheduleMs) return { problem: `Every ${limits.minScheduleMs / 1000} seconds is the shortest interval.` };
+    return { when: { kind: "every", everyMs, anchorMs: nowMs }, zone: own };
+  }
+  if (input.at !== undefined) return readInstant(input.at, own, nowMs);
+  try {
+    const cron = (input.cron ?? "").trim();
+    if (calendar(cron, own).nextRun(new Date(nowMs)) === null) return { problem: `"${cron}" never comes.` };
+    return { when: { kind: "cron", cron }, zone: own };
+  } catch (error) {
+    return { problem: `"${input.cron}" is no cron pattern of five fields: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+function readInstant(at: string, zone: string, nowMs: number): { when: ScheduleWhen; zone: string } | { problem: string } {
+  const [, date, time, offset] = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::\d{2})?(Z|[+-]\d{2}:\d{2})?$/.exec(at.trim()) ?? [];
+  const problem = `"${at}" is no time; write it like 2026-12-01 09:00.`;
+  if (date === undefined || time === undefined) return { problem };
+  let atMs: number;
+  try {
+    atMs =
+      offset === undefined
+        ? (new Cron(`${date}T${time}:00`, { timezone: zone, paused: true }).nextRun(new Date(0))?.getTime() ?? Number.NaN)
+        : new Date(`${date}T${time}:00${offset}`).getTime();
+  } catch (error) {
+    return { problem: `${problem} (${error instanceof Error ? error.message : String(error)})` };
+  }
+  if (Number.isNaN(atMs)) return { problem };
+  if (atMs <= nowMs) return { problem: `${at} in ${zone} is over.` };
+  return { when: { kind: "once", atMs }, zone };
+}
+
+/** [RS2] The first due instant after a time; intervals stay on their first beat, cron follows the clock of its zone. */
+export function nextDue(when: ScheduleWhen, zone: string, afterMs: number): number | null {
+  switch (when.kind) {
+    case "once":
+      return when.atMs > afterMs ? when.atMs : null;
+    case "every":
+      return when.anchorMs + when.everyMs * (Math.max(0, Math.floor((afterMs - when.anchorMs) / when.everyMs)) + 1);
+    case "cron":
+      return calendar(when.cron, zone).nextRun(new Date(afterMs))?.getTime() ?? null;
+  }
+}
+
+export type DuePlan = {
+  schedule: Schedule;
+  /** The run to start; null when the one before is still under way. */
+  run: ScheduleRun | null;
+  receipt: ScheduleRun | null;
+};
+
+/**
+ * [RS3] Each due instant is one run or one receipt: of what became due while nobody looked, the last runs and the others are missed;
+ * while a run is under way, none starts beside it. Null when nothing is due.
+ */
+export function planDue(schedule: Schedule, busy: boolean, nowMs: number): DuePlan | null {
+  if (schedule.state !== "active" || schedule.nextMs === null || schedule.nextMs > nowMs) return null;
+  const { when, zone } = schedule;
+  let last = schedule.nextMs;
+  let count = 1;
+  let next = nextDue(when, zone, last);
+  while (next !== null && next <= nowMs && count < maxCounted) {
+    last = next;
+    count += 1;
+    next = nextDue(when, zone, last);
+  }
+  if (next !== null && next <= nowMs) next = nextDue(when, zone, nowMs);
+  const missed = busy ? count : count - 1;
+  const triggerId = triggerIdOf(schedule.thread.source, deliveryIdOf(schedule, last), schedule.thread.threadId);
+  const about = { scheduleId: schedule.id, atMs: nowMs, taskId: null };
+  return {
+    schedule: { ...schedule, nextMs: next, state: next === null ? "ended" : "active" },
+    run: busy ? null : { ...about, id: triggerId, dueMs: last, execution: "pending", delivery: "none", missed: 0, detail: "" },
+    receipt:
+      missed === 0
+        ? null
+        : {
+            ...about,
+            id: `missed:${schedule.id}:${schedule.nextMs}`,
+            dueMs: schedule.nextMs,
+            execution: "missed",
+            delivery: "none",
+            missed,
+            detail: busy ? "the run before was still under way" : "nobody was awake at the time",
+          },
+  };
+}
+
+const deliveryIdOf = (schedule: Schedule, dueMs: number): string => `schedule:${schedule.id}:${dueMs}`;
+
+/** [RS4] The trigger of a due instant: said by the schedule, with the authority of the person who made it, in that person's thread. */
+export function triggerOfRun(schedule: Schedule, run: ScheduleRun): { trigger: Trigger; verdict: Verdict } {
+  const { thread, name, by } = schedule;
+  return {
+    trigger: {
+      ...thread,
+      id: run.id,
+      deliveryId: deliveryIdOf(schedule, run.dueMs),
+      kind: timerKind,
+      principal: { role: "agent", id: schedule.id, name: `Schedule “${name}” of ${by.name}`.slice(0, 200), onBehalfOf: schedule.authority },
+      addressed: true,
+      text: schedule.text,
+      facts: { schedule: schedule.id, for: by.id, due: new Date(run.dueMs).toISOString() },
+      atMs: run.dueMs,
+      hops: 0,
+    },
+    verdict: { outcome: "request", rule: "schedule", reason: `The schedule “${name}” is due.` },
+  };
+}
+
+/** [RS5] After a run has ended: a failure counts, and after some in a row the schedule is paused. */
+export function afterRun(schedule: Schedule, run: ScheduleRun): { schedule: Schedule; paused: boolean } {
+  const failed = run.execution === "failed" || run.delivery === "failed";
+  if (!failed) return { schedule: { ...schedule, failures: 0 }, paused: false };
+  const failures = schedule.failures + 1;
+  if (failures < limits.maxScheduleFailures || schedule.state !== "active") return { schedule: { ...schedule, failures }, paused: false };
+  const why = `${failures} runs in a row failed. The last: ${run.detail || "no reason was given"}`;
+  return { schedule: { ...schedule, failures, state: "paused", why }, paused: true };
+}
+
+/** What follows for a run from a decision on its trigger. */
+export function runDecided(run: ScheduleRun, decision: { tool: string; taskId?: string; reason: string; by: string }): ScheduleRun {
+  if (run.execution !== "pending") return run;
+  switch (decision.tool) {
+    case "dispatch":
+      return decision.taskId === undefined
+        ? { ...run, execution: "failed", detail: decision.reason }
+        : { ...run, execution: "running", taskId: decision.taskId, delivery: "pending" };
+    case "reply":
+      return { ...run, execution: "done", delivery: "pending", detail: decision.reason };
+    case "ask_human":
+      return { ...run, execution: "failed", detail: `a person has to decide: ${decision.reason}` };
+    default:
+      return { ...run, execution: decision.by === "code" ? "failed" : "done", detail: decision.reason };
+  }
+}
+
+/** A local time as people read it. */
+export function localTime(atMs: number, zone: string): string {
+  const parts = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+  return parts.format(new Date(atMs));
+}
+
+/** When, in words: `every 10 minutes`, `0 9 * * 1-5 (Europe/Berlin)`. */
+export function timeWords({ when, zone }: Pick<Schedule, "when" | "zone">): string {
+  switch (when.kind) {
+    case "once":
+      return `once at ${localTime(when.atMs, zone)} (${zone})`;
+    case "every": {
+      const minutes = when.everyMs / 60_000;
+      return Number.isInteger(minutes / 60)
+        ? `every ${minutes / 60} h`
+        : Number.isInteger(minutes)
+          ? `every ${minutes} min`
+          : `every ${when.everyMs / 1000} s`;
+    }
+    case "cron":
+      return `${when.cron} (${zone})`;
+  }
+}

@@ -1,0 +1,89 @@
+// Threads that a worker follows by its own choice, events that it hands back, and a task that is opened again after its end.
+
+import { limits } from "../protocol/limits.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { TaskStart } from "../protocol/task.ts";
+import type { DeliveredRow } from "../protocol/thread.ts";
+import { handedBackRule } from "../protocol/trigger.ts";
+import { excerpt } from "./context.ts";
+import { oneLine } from "./worker-card.ts";
+import { requireAuthority } from "./worker-end.ts";
+import { type Change, changeOf, type InboxItem, type TaskState } from "./worker-state.ts";
+
+/** Threads that one task follows. */
+const maxThreads = 10;
+
+/** [W20] Why a task may not follow a thread; null when it may. */
+export function whyNotFollow(task: TaskState, threadId: string, readable: boolean): string | null {
+  if (!/^thr_[a-z0-9]+$/.test(threadId)) return "A thread has an id that starts with thr_.";
+  if (!readable) return "This task is not of the team alone, so it follows only its own threads.";
+  return task.threads.length < maxThreads || task.threads.includes(threadId)
+    ? null
+    : `A task follows at most ${maxThreads} threads. Leave one first.`;
+}
+
+/** [W20] The end of a thread's following, asked for by the worker. The thread that gets the answer stays. */
+export function leaveThread(change: Change, threadId: string, reason: string): string | null {
+  const { task } = change;
+  if (threadId === task.start.threadId) return "This task answers in that thread. Report its end instead.";
+  if (!task.threads.includes(threadId)) return "This task does not follow that thread.";
+  task.threads = task.threads.filter((each) => each !== threadId);
+  change.effects.push({ effect: "unsubscribe", threadId, reason: excerpt(reason, 200), byWorker: true });
+  return null;
+}
+
+/** [W21] An event goes back to the router, once, when all tasks that got it have released it. Null when it can, else why not. */
+export function handBack(change: Change, item: InboxItem | null, input: { trigger: string; reason: string }): string | null {
+  const { trigger: triggerId, reason } = input;
+  const { task } = change;
+  if (item?.kind !== "row" || item.row.kind !== "trigger") return `${triggerId} is no event that this task got.`;
+  if (triggerId === task.start.quote.triggerId) return "That is what this task was asked for. Report instead.";
+  // What a worker says after it read public text is no word for the team's lane.
+  const why = task.tainted ? "a task handed it back" : `${task.start.taskId} handed it back: ${excerpt(reason, 200)}`;
+  const row: DeliveredRow = {
+    row: { ...item.row, verdict: { outcome: "candidate", rule: handedBackRule, reason: why } },
+    alsoWith: item.alsoWith,
+  };
+  change.events.push({ kind: "task.released", threadId: item.threadId, threadSeqs: [item.row.seq] });
+  change.effects.push({ effect: "release", threadId: item.threadId, rows: [row] });
+  return null;
+}
+
+export type Reopening = {
+  id: string;
+  by: Principal;
+  /** The router's words; empty when a row that is on its way says it all. */
+  text: string;
+  tainted: boolean;
+  /** Another machine than before. */
+  endpoint?: NonNullable<TaskStart["endpoint"]>;
+};
+
+/** [W22] An ended task goes on with all that it knows and another allowance. The same opening, or one of an open task, changes nothing. */
+export function reopenTask(task: TaskState, input: Reopening): Change | null {
+  requireAuthority(task, input.by, "open again");
+  const known = task.reopened ?? [];
+  if (task.mode.mode !== "ended" || known.includes(input.id)) return null;
+  const change = changeOf(task, `opened again by ${input.by.name}`);
+  const next = change.task;
+  next.reopened = [...known, input.id];
+  next.start = input.endpoint === undefined ? task.start : { ...task.start, endpoint: input.endpoint };
+  next.tainted = task.tainted || input.tainted;
+  next.mode = input.text === "" ? { mode: "asking" } : { mode: "working" };
+  next.again = input.text !== "";
+  next.allowance = task.steps + limits.maxModelCallsPerTask;
+  next.mute = 0;
+  next.accepted = null;
+  next.deadlineTold = true;
+  next.overdue = true;
+  next.retried = false;
+  next.repeat = { key: "", count: 0 };
+  next.threads = [task.start.threadId];
+  next.notices = [
+    ...task.notices,
+    `This task was opened again.${input.text === "" ? "" : ` From the router: ${input.text}`}${input.endpoint === undefined ? "" : ` It works on ${input.endpoint.name} now.`}`,
+  ];
+  next.line = oneLine(input.text === "" ? "Opened again" : `Opened again: ${input.text}`);
+  change.events.push({ kind: "task.reopened", id: input.id, by: input.by, text: excerpt(input.text, 500) });
+  return change;
+}

@@ -1,0 +1,158 @@
+// The router's memory in its own SQLite: facts as rows, and one full-text index over facts, tasks, decisions and titles.
+import { type Fact, type FindScope, hitsPerPage, type MemoryEntry, matchOf, maxFacts, spaced, termsOf } from "../core/router-memory.ts";
+
+const schema = [
+  "CREATE TABLE IF NOT EXISTS fact (id TEXT PRIMARY KEY, by_id TEXT NOT NULL, current INTEGER NOT NULL, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS memory (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, lane TEXT NOT NULL, audience TEXT NOT NULL, thread_id TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, tail TEXT NOT NULL, at_ms INTEGER NOT NULL)",
+  'CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5 (title, body, tokenize = "unicode61 remove_diacritics 2")',
+];
+
+type MemoryRow = {
+  ord: number;
+  id: string;
+  kind: MemoryEntry["kind"];
+  lane: MemoryEntry["lane"];
+  audience: string;
+  thread_id: string;
+  title: string;
+  body: string;
+  tail: string;
+  at_ms: number;
+};
+
+export class RouterMemory {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    for (const statement of schema) sql.exec(statement);
+  }
+
+  /** Enters or changes what can be found; a `body` of null keeps the one there is. */
+  put(entry: Omit<MemoryEntry, "body"> & { body: string | null }): void {
+    const known = this.#row(entry.id);
+    const body = entry.body ?? known?.body ?? "";
+    const same = known?.title === entry.title && known.body === body && known.tail === entry.tail && known.lane === entry.lane;
+    if (known !== undefined && same) return;
+    const { ord } = this.#sql
+      .exec<{ ord: number }>(
+        "INSERT INTO memory (id, kind, lane, audience, thread_id, title, body, tail, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET lane = excluded.lane, audience = excluded.audience, thread_id = excluded.thread_id, title = excluded.title, body = excluded.body, tail = excluded.tail, at_ms = excluded.at_ms RETURNING ord",
+        entry.id,
+        entry.kind,
+        entry.lane,
+        entry.audience,
+        entry.threadId,
+        entry.title,
+        body,
+        entry.tail,
+        entry.atMs,
+      )
+      .one();
+    this.#sql.exec("DELETE FROM memory_text WHERE rowid = ?", ord);
+    this.#sql.exec(
+      "INSERT INTO memory_text (rowid, title, body) VALUES (?, ?, ?)",
+      ord,
+      spaced(entry.title),
+      spaced(`${body}\n${entry.tail}`),
+    );
+  }
+
+  /** Keeps a fact; the one that it replaces stays readable by its id, and is found no more. */
+  remember(fact: Fact, replaces: string | null): void {
+    const old = replaces === null ? null : this.fact(replaces);
+    if (old !== null) {
+      this.#sql.exec("UPDATE fact SET current = 0, body = ? WHERE id = ?", JSON.stringify({ ...old, replacedBy: fact.id }), old.id);
+      this.#forget(old.id);
+    }
+    this.#sql.exec(
+      "INSERT OR IGNORE INTO fact (id, by_id, current, at_ms, body) VALUES (?, ?, 1, ?, ?)",
+      fact.id,
+      fact.by.id,
+      fact.atMs,
+      JSON.stringify(fact),
+    );
+    const { id, kind, text, threadId, atMs, by } = fact;
+    this.put({ id, kind: "fact", lane: "team", audience: "", threadId, title: kind, body: text, tail: by.name, atMs });
+  }
+
+  fact(id: string): Fact | null {
+    return this.#facts("SELECT body FROM fact WHERE id = ?", id)[0] ?? null;
+  }
+
+  /** Facts that hold, the newest first. */
+  facts(limit: number): Fact[] {
+    return this.#facts("SELECT body FROM fact WHERE current = 1 ORDER BY at_ms DESC, id LIMIT ?", limit);
+  }
+
+  /** Facts that share words with a turn, best first, then what its people said of their preferences last. */
+  relevant(terms: readonly string[], people: readonly string[]): Fact[] {
+    const match = matchOf(terms, "OR");
+    const byWords =
+      match === ""
+        ? []
+        : this.#facts(
+            "SELECT fact.body FROM memory_text JOIN memory ON memory.ord = memory_text.rowid JOIN fact ON fact.id = memory.id WHERE memory_text MATCH ? AND memory.kind = 'fact' ORDER BY bm25(memory_text), fact.id LIMIT ?",
+            match,
+            maxFacts,
+          );
+    const own = [...new Set(people)].flatMap((id) =>
+      this.#facts("SELECT body FROM fact WHERE current = 1 AND by_id = ? ORDER BY at_ms DESC, id LIMIT 6", id).filter(
+        (fact) => fact.kind === "preference",
+      ),
+    );
+    return [...new Map([...byWords, ...own].map((fact) => [fact.id, fact])).values()];
+  }
+
+  /** Entries that hold all words, or when there is none any of them; a page of them, and how many there are. */
+  find(query: string, scope: FindScope, page: number): { hits: MemoryEntry[]; total: number } {
+    const terms = termsOf(query);
+    if (terms.length === 0) return { hits: [], total: 0 };
+    const all = this.#find(matchOf(terms, "AND", true), scope, page);
+    return all.total > 0 || terms.length === 1 ? all : this.#find(matchOf(terms, "OR", true), scope, page);
+  }
+
+  #find(match: string, scope: FindScope, page: number): { hits: MemoryEntry[]; total: number } {
+    const from = "FROM memory_text JOIN memory ON memory.ord = memory_text.rowid WHERE memory_text MATCH ?";
+    // Of the public lane: titles of tasks in its own threads, and what was decided there in that lane.
+    // Of the team: what everybody may hear who reads the answer. Words of one conversation go into no other.
+    const filter =
+      scope.lane === "team"
+        ? " AND (audience = '' OR NOT EXISTS (SELECT 1 FROM json_each(?) AS reader WHERE reader.value <> audience AND NOT (reader.value LIKE 'web %' AND audience NOT LIKE 'web %')))"
+        : ` AND thread_id IN (SELECT value FROM json_each(?)) AND (kind = 'task' OR (kind IN ('decision', 'thread') AND lane = 'public'))`;
+    const values = [match, JSON.stringify(scope.lane === "team" ? scope.audiences : scope.threads)];
+    const { total } = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${from}${filter}`, ...values).one();
+    const hits = this.#sql
+      .exec<MemoryRow>(
+        `SELECT memory.* ${from}${filter} ORDER BY bm25(memory_text, 2.0, 1.0), at_ms DESC, memory.id LIMIT ? OFFSET ?`,
+        ...values,
+        hitsPerPage,
+        (page - 1) * hitsPerPage,
+      )
+      .toArray()
+      .map(({ ord: _, thread_id: threadId, at_ms: atMs, ...row }) => ({ ...row, threadId, atMs }));
+    return { hits, total };
+  }
+
+  /** Who could read what was said in a thread; empty when the thread is not known. */
+  audienceOf(threadId: string): string {
+    return this.#row(threadId)?.audience ?? "";
+  }
+
+  #row(id: string): MemoryRow | undefined {
+    return this.#sql.exec<MemoryRow>("SELECT * FROM memory WHERE id = ?", id).toArray()[0];
+  }
+
+  #forget(id: string): void {
+    const known = this.#row(id);
+    if (known === undefined) return;
+    this.#sql.exec("DELETE FROM memory_text WHERE rowid = ?", known.ord);
+    this.#sql.exec("DELETE FROM memory WHERE ord = ?", known.ord);
+  }
+
+  #facts(query: string, ...bindings: (string | number)[]): Fact[] {
+    return this.#sql
+      .exec<{ body: string }>(query, ...bindings)
+      .toArray()
+      .map((row) => JSON.parse(row.body) as Fact);
+  }
+}

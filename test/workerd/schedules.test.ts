@@ -1,0 +1,181 @@
+// Schedules over the deployment's own router, threads and console.
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, expect, test, vi } from "vitest";
+import { triggerIdOf } from "../../src/core/ids.ts";
+import { rootThreadIdOf } from "../../src/core/thread.ts";
+import { routerName } from "../../src/env.ts";
+import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
+import type { ScheduleLine, SchedulesAnswer } from "../../src/protocol/schedule.ts";
+import type { ThreadRow } from "../../src/protocol/thread.ts";
+import { member, triggerOf } from "../support/router-fixtures.ts";
+import { until } from "../support/until.ts";
+import { asOperator, bindings as objects, ok } from "./console-support.ts";
+
+const router = () => objects.ROUTER.getByName(routerName);
+const halfMinuteMs = 30_000;
+let count = 0;
+const unique = (): string => `sch${Math.floor(performance.now()).toString(36)}n${++count}`;
+type Call = { tool: string; input: object };
+
+const script = async (when: string[], replies: { calls: Call[] }[]): Promise<void> => {
+  const init = { method: "POST", body: JSON.stringify({ when: ["ask_human", ...when], replies }) };
+  await (await fetch("http://model.test/control/script", init)).arrayBuffer();
+};
+const lineOf = async (name: string): Promise<ScheduleLine | undefined> =>
+  (await router().schedules()).schedules.find((each) => each.name === name);
+const rowsIn = async (threadId: string): Promise<ThreadRow[]> =>
+  (await objects.THREAD.getByName(threadId).read({ afterSeq: 0, limit: 200 })).rows;
+const saidIn = async (threadId: string) => (await rowsIn(threadId)).flatMap((row) => (row.kind === "outbound" ? [row.outbound] : []));
+const timersIn = async (threadId: string) =>
+  (await rowsIn(threadId)).flatMap((row) => (row.kind === "trigger" && row.trigger.kind === "timer.due" ? [row.trigger] : []));
+
+/** The clock stands at a time; the alarm that is due then has rung. */
+async function at(ms: number): Promise<void> {
+  vi.useFakeTimers({ toFake: ["Date"], now: ms });
+  await runDurableObjectAlarm(router() as never);
+}
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Asks in the chat for a schedule every half minute. */
+async function ask(token: string): Promise<{ threadId: string; nextMs: number; runAt: (ms: number) => string }> {
+  const asked = triggerOf({ name: token, by: { ...member, id: `prs_${token}` }, text: `keep looking ${token}` });
+  const calls = [
+    { tool: "schedule", input: { settles: [asked.id], name: token, text: `look at it ${token}`, everyMinutes: 0.5 } },
+    { tool: "reply", input: { settles: [asked.id], text: "Scheduled." } },
+  ];
+  await script([asked.id], [{ calls }]);
+  await objects.THREAD.getByName(asked.threadId).append({ trigger: asked, verdict: { outcome: "request", rule: "t", reason: "asked" } });
+  const line = await until("the schedule", () => lineOf(token));
+  await until("the reply", async () => (await saidIn(asked.threadId)).length === 1);
+  return {
+    threadId: asked.threadId,
+    nextMs: line.nextMs ?? 0,
+    runAt: (ms) => triggerIdOf("web", `schedule:${line.id}:${ms}`, asked.threadId),
+  };
+}
+
+test("[H4] [RS3] [RS4] a schedule survives the loss of its object and its alarm, fires on its beat, and catches up with one run", async () => {
+  const token = unique();
+  const { threadId, nextMs, runAt } = await ask(token);
+  for (const ms of [nextMs, nextMs + halfMinuteMs, nextMs + 6 * halfMinuteMs])
+    await script([runAt(ms)], [{ calls: [{ tool: "reply", input: { settles: [runAt(ms)], text: `Nothing new ${token}.` } }] }]);
+  await at(nextMs);
+  await until("the first run", async () => (await lineOf(token))?.runs[0]?.delivery === "posted");
+  // The row survives, the alarm does not.
+  await runInDurableObject(router() as never, async (_: unknown, state: DurableObjectState) => state.storage.deleteAlarm());
+  await evictDurableObject(router() as never);
+  vi.useFakeTimers({ toFake: ["Date"], now: nextMs + 15_000 });
+  const touched = await lineOf(token);
+  expect(touched?.nextMs).toBe(nextMs + halfMinuteMs);
+  await until("the alarm", () =>
+    runInDurableObject(router() as never, (_: unknown, state: DurableObjectState) => state.storage.getAlarm()),
+  );
+  await at(nextMs + halfMinuteMs);
+  await until("the second run", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "posted").length === 2);
+  expect((await timersIn(threadId)).map((trigger) => trigger.atMs)).toEqual([nextMs, nextMs + halfMinuteMs]);
+  // Five beats pass unseen: one run, and a receipt for four.
+  await evictDurableObject(router() as never);
+  await at(nextMs + 6 * halfMinuteMs + 5_000);
+  await until("the catch-up", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "posted").length === 3);
+  const line = await lineOf(token);
+  expect(line?.runs.find((run) => run.execution === "missed")).toMatchObject({ missed: 4, dueMs: nextMs + 2 * halfMinuteMs });
+  expect((await timersIn(threadId)).map((trigger) => trigger.atMs)).toEqual([nextMs, nextMs + halfMinuteMs, nextMs + 6 * halfMinuteMs]);
+  expect((await router().schedules()).schedules.filter((each) => each.name === token)).toHaveLength(1);
+  // Rung once more at the same time: nothing happens twice.
+  await at(nextMs + 6 * halfMinuteMs + 5_000);
+  expect(await timersIn(threadId)).toHaveLength(3);
+  expect((await timersIn(threadId))[0]?.principal).toMatchObject({ role: "agent", onBehalfOf: "member" });
+  await router().changeSchedule({ id: line?.id ?? "", change: "cancel" });
+});
+
+test("[RS5] three failures in a row pause it, with one notice to its thread and one to the operators", async () => {
+  const token = unique();
+  const { threadId, nextMs, runAt } = await ask(token);
+  for (let n = 0; n < 3; n++) {
+    const ms = nextMs + n * halfMinuteMs;
+    await script([runAt(ms)], [{ calls: [{ tool: "ask_human", input: { settles: [runAt(ms)], question: `What now ${token}?` } }] }]);
+    await at(ms);
+    await until(`failure ${n + 1}`, async () => (await lineOf(token))?.failures === n + 1);
+  }
+  await evictDurableObject(router() as never);
+  expect(await lineOf(token)).toMatchObject({ state: "paused", why: expect.stringContaining("3 runs in a row failed") });
+  const notices = async () => (await saidIn(threadId)).filter((said) => said.kind === "notice");
+  await until("the notice", async () => (await notices()).length > 0);
+  await at(nextMs + 10 * halfMinuteMs);
+  expect(await timersIn(threadId)).toHaveLength(3);
+  expect(await notices()).toMatchObject([{ text: expect.stringContaining(`resume schedule ${token}`) }]);
+  const board = await until("the board", async () => {
+    const { notices: all } = await objects.BOARD.getByName("board").snapshot();
+    return all.some((notice) => notice.kind === "fault" && notice.text.includes(token)) && all;
+  });
+  expect(board.filter((notice) => notice.kind === "fault" && notice.text.includes(token))).toHaveLength(1);
+});
+
+test("[RS4] [RS5] a dispatched run is running until its task reports, and delivered when its answer is posted; none starts beside it", async () => {
+  const token = unique();
+  const { threadId, nextMs, runAt } = await ask(token);
+  const work = {
+    tool: "dispatch",
+    input: { settles: [runAt(nextMs)], title: `Look ${token}`, goal: `Look. ${token}`, acknowledge: "On it." },
+  };
+  await script([runAt(nextMs)], [{ calls: [work] }]);
+  // Its worker never answers: the report is made by hand.
+  await at(nextMs);
+  const running = await until("the task", async () => {
+    const run = (await lineOf(token))?.runs.find((each) => each.execution === "running");
+    return run?.taskId ? run : null;
+  });
+  expect(running).toMatchObject({ delivery: "pending" });
+  await at(nextMs + halfMinuteMs);
+  expect((await lineOf(token))?.runs.find((run) => run.execution === "missed")).toMatchObject({ missed: 1 });
+  expect(await timersIn(threadId)).toHaveLength(1);
+  const taskId = running.taskId ?? "";
+  const decision = ((await router().events({ afterSeq: 0, limit: 5000, about: taskId })) as Logged<RouterEvent>[]).flatMap(({ event }) =>
+    event.kind === "router.decision" && event.tool === "dispatch" ? [event] : [],
+  )[0];
+  expect(decision).toMatchObject({ authority: "member" });
+  await until("the topic", async () => (await saidIn(decision?.threadId ?? "")).length > 0);
+  await router().report({
+    id: `rep_${taskId.slice(4)}-byhand`,
+    taskId,
+    kind: "done",
+    title: "Look",
+    text: "All is well.",
+    confidence: 0.9,
+    threadId: decision?.threadId ?? "",
+    authority: "member",
+    tainted: false,
+    status: "done",
+    atMs: Date.now() + 1,
+  });
+  await until("delivered", async () => (await lineOf(token))?.runs.some((run) => run.execution === "done" && run.delivery === "posted"));
+  await router().changeSchedule({ id: (await lineOf(token))?.id ?? "", change: "cancel" });
+});
+
+test("[RS6] operators list, make, pause, resume and cancel schedules; a person whose access is gone starts nothing any more", async () => {
+  const token = unique();
+  const { personId } = await ok<{ personId: string }>(asOperator("POST", "people", { name: `Person ${token}`, role: "member" }));
+  const made = { name: token, text: `look ${token}`, personId, time: { everyMinutes: 0.5, zone: "Europe/Berlin" } };
+  const { id } = await ok<{ id: string }>(asOperator("POST", "schedules", made));
+  expect((await ok<{ id: string }>(asOperator("POST", "schedules", { ...made, text: `look again ${token}` }))).id).toBe(id);
+  const listed = async () => (await ok<SchedulesAnswer>(asOperator("GET", "schedules"))).schedules.filter((each) => each.name === token);
+  expect(await listed()).toMatchObject([{ id, text: `look again ${token}`, authority: "member", words: "every 30 s", state: "active" }]);
+  expect((await asOperator("POST", "schedules", { ...made, time: { cron: "61 * * * *" } })).status).toBe(400);
+  expect((await asOperator("POST", "schedules", { ...made, personId: "prs_nobody" })).status).toBe(404);
+  expect((await asOperator("POST", `schedules/${id}/explode`)).status).toBe(404);
+  await ok(asOperator("POST", `schedules/${id}/pause`));
+  expect(await listed()).toMatchObject([{ state: "paused" }]);
+  await ok(asOperator("POST", `schedules/${id}/resume`));
+  await evictDurableObject(router() as never);
+  const nextMs = (await listed())[0]?.nextMs ?? 0;
+  await ok(asOperator("POST", `people/${personId}/revoke`));
+  await at(nextMs);
+  await until("the refused run", async () => (await lineOf(token))?.runs[0]?.execution === "failed");
+  expect((await lineOf(token))?.runs[0]?.detail).toContain("no access any more");
+  expect(await timersIn(rootThreadIdOf(personId))).toEqual([]);
+  vi.useRealTimers();
+  await ok(asOperator("POST", `schedules/${id}/cancel`));
+  expect((await asOperator("POST", `schedules/${id}/resume`)).status).toBe(409);
+});
