@@ -1,24 +1,24 @@
 // One turn of the router's model: request, answer, check, commit. An answer counts only while its epoch does.
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
-import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
-import { policyStamp, refuseRecall } from "../src/core/router-items.ts";
-import { renderFound, scopeOf, usedIds } from "../src/core/router-memory.ts";
-import { routerPrompt } from "../src/core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, readsOf, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
+import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
+import { policyStamp } from "../src/core/router-items.ts";
+import { usedIds } from "../src/core/router-memory.ts";
+import { postsOf } from "../src/core/router-plan.ts";
+import { routerRequest } from "../src/core/router-prompt.ts";
+import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
+import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
-import { routerTools } from "../src/protocol/router-tools.ts";
 import { policiesInForce } from "../src/storage/policies.ts";
-import { recallObject } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
+import { RouterDrafts } from "./router-drafts.ts";
 import { composeTurn } from "./router-message.ts";
+import { readAll } from "./router-reads.ts";
 
-const maxOutputTokens = 4_000;
 const leaseSlackMs = 30_000;
 
 type Turn = {
@@ -33,6 +33,12 @@ type Turn = {
   observed: Map<string, number>;
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
+};
+type StepInput = Required<Pick<TurnView, "progress" | "shortened">> & {
+  reply: ModelReply;
+  reads: Map<number, ReadAnswer>;
+  tainted: boolean;
+  before: boolean;
 };
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
 /** A thread that moved by itself, up to `headSeq`. */
@@ -90,33 +96,31 @@ export class RouterSteps {
     let progress = new Map<string, ItemProgress>();
     const used = new Set<string>();
     let readCount = 0;
+    const shortened = new Set<string>();
+    const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
-      const reply = await this.#call(turn, step, messages);
-      if (reply === null) return;
-      const reads = await this.#read(turn, reply.calls);
+      const reply = await this.#call(turn, step, messages, drafts.begin({ ...turn, step, progress }));
+      if (reply === null) {
+        drafts.close("interrupted");
+        return;
+      }
+      const reads = await readAll(this.#env, this.#ledger, turn, reply.calls);
       readCount += reads.size;
       for (const id of usedIds(turn.inlined, reply.calls)) used.add(id);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
-      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, tainted, before });
+      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, shortened, tainted, before });
       progress = outcome.progress;
+      for (const id of outcome.tooLong) shortened.add(id);
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
-      const last = isLastStep(step, reads.size, undecided);
-      const committed = this.#commit({
-        ...turn,
-        step,
-        outcome,
-        reply,
-        kept: [...kept, ...said.kept],
-        startedMs,
-        last,
-        open,
-        used,
-        reads: readCount,
-      });
+      const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
+      const entry = { ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open, used, reads: readCount };
+      const committed = this.#commit(entry);
+      drafts.replaced(committed ? postsOf(outcome.decisions) : []);
+      if (!committed || last) drafts.close("dropped");
       if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
@@ -125,18 +129,15 @@ export class RouterSteps {
     }
   }
 
-  #decide(
-    turn: Turn,
-    step: number,
-    input: { reply: ModelReply; reads: Map<number, ReadAnswer>; progress: Map<string, ItemProgress>; tainted: boolean; before: boolean },
-  ): { outcome: StepOutcome; said: StepMessages } {
+  #decide(turn: Turn, step: number, input: StepInput): { outcome: StepOutcome; said: StepMessages } {
     const { store } = this.#ledger;
     const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
     const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
     const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
-    const outcome = decideStep({ ...view, progress: input.progress, tasks, machines: store.machines() }, input.reply.calls);
+    const { progress, shortened } = input;
+    const outcome = decideStep({ ...view, progress, shortened, tasks, machines: store.machines() }, input.reply.calls);
     const known = new Set(turn.items.keys());
     const keptId = `kept_${turn.turn}_${step}`;
     const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
@@ -144,7 +145,7 @@ export class RouterSteps {
   }
 
   /** The model's answer; null when it failed (the items stay) or another loop took over. */
-  async #call(turn: Turn, step: number, messages: ModelMessage[]): Promise<ModelReply | null> {
+  async #call(turn: Turn, step: number, messages: ModelMessage[], onPiece: (piece: ModelPiece) => void): Promise<ModelReply | null> {
     const config = readConfig(this.#env);
     const startedMs = Date.now();
     if (!this.#mine(turn.epoch)) return null;
@@ -154,11 +155,8 @@ export class RouterSteps {
     });
     await faultPoint(config.faultUrl, "router.model.called");
     try {
-      const system = routerPrompt(config.agentName, turn.lane);
-      const reply = await this.#model.call(
-        { system, messages, tools: routerTools, maxOutputTokens },
-        { timeoutMs: limits.modelCallTimeoutMs },
-      );
+      const options = { timeoutMs: limits.modelCallTimeoutMs, onPiece };
+      const reply = await this.#model.call(routerRequest(config.agentName, turn.lane, messages), options);
       return { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) };
     } catch (error) {
       this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));
@@ -195,24 +193,6 @@ export class RouterSteps {
       if (plan.countTries) store.countTry(item.id);
       if (plan.blameItem) this.#ledger.undecided(item, message, nowMs);
     }
-  }
-
-  /** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
-  async #read(turn: Turn, calls: ModelReply["calls"]): Promise<Map<number, ReadAnswer>> {
-    const items = [...turn.items.values()];
-    const answers = await Promise.all(
-      readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
-        const { index, page } = read;
-        if (read.read === "find") {
-          const found = this.#ledger.memory.find(read.query, scopeOf(turn.lane, items), page);
-          return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false }];
-        }
-        const refused = refuseRecall(turn.lane, read.id, items);
-        if (refused !== null) return [index, { text: refused, tainting: false }];
-        return [index, this.#ledger.recall(read.id) ?? (await recallObject(this.#env, { id: read.id, page }))];
-      }),
-    );
-    return new Map(answers);
   }
 
   /** All of a step, or nothing: void when another loop took over, or when a thread of the turn got its worker meanwhile. */

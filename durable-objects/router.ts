@@ -1,15 +1,18 @@
 // The router: one long-lived mind that sees every thread, decides, dispatches and speaks to people. It has no execution tool.
 import { DurableObject } from "cloudflare:workers";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
+import { isComplete, routerMessagesAt } from "../src/core/replay.ts";
 import { arrivals } from "../src/core/router.ts";
 import { answerQuestion, recordByGate } from "../src/core/router-answers.ts";
 import { threadEntry } from "../src/core/router-memory.ts";
+import { routerRequest } from "../src/core/router-prompt.ts";
 import { planReport } from "../src/core/router-reports.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { createModel } from "../src/llm/registry.ts";
+import { requestBytes } from "../src/llm/request-bytes.ts";
 import type { Logged, RouterEvent } from "../src/protocol/events.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { RouterRpc } from "../src/protocol/rpc.ts";
+import type { Replayed, RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
@@ -155,6 +158,19 @@ export class Router extends DurableObject<Env> implements RouterRpc {
 
   async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {
     return this.#ledger.recall(input.id);
+  }
+
+  /** [L2] Steps are counted over all lanes, as the log has their answers. */
+  async replay({ step }: Rpc<"replay">): Promise<Replayed | null> {
+    const asked = this.#log.nth("router.model", "$.phase", "settle", step)?.event;
+    if (asked?.kind !== "router.model") return null;
+    const rows = this.#store.segmentOf(asked.lane, asked.turn);
+    const messages = routerMessagesAt(rows, asked.turn, asked.step);
+    if (messages === null) return null;
+    const { agentName, model } = readConfig(this.env);
+    const bytes = await requestBytes(model.router, asked.model, routerRequest(agentName, asked.lane, messages));
+    const ofTurn = rows.flatMap((row) => (row.turn === asked.turn ? [row.message] : [])).filter((message) => messages.includes(message));
+    return { step, model: asked.model, bytes, complete: isComplete(ofTurn) };
   }
 
   async events(input: Rpc<"events">): Promise<Logged[]> {

@@ -3,26 +3,24 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { asksNothing, judge } from "../src/core/gate.ts";
-import { toRecent } from "../src/core/gate-trial.ts";
 import { fitManner } from "../src/core/manners.ts";
-import { duplicateOf, planAppend, topicThreadIdOf, unknownThread } from "../src/core/thread.ts";
-import { type Env, readConfig } from "../src/env.ts";
+import { duplicateOf, planAppend, topicThreadIdOf } from "../src/core/thread.ts";
+import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
 import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
-import { timerKind } from "../src/protocol/trigger.ts";
-import { widgetClose } from "../src/protocol/widget-frames.ts";
+
+import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
+
 import { putArtifact } from "../src/storage/artifacts.ts";
-import { rulesInForce } from "../src/storage/gate-rules.ts";
-import { admit, shareLimits } from "../src/storage/rate-limits.ts";
-import { noteRecent } from "../src/storage/recent-triggers.ts";
+import { judgeAtPage } from "../src/storage/page-door.ts";
 import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
+import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
-import { ThreadStore } from "../src/storage/thread-store.ts";
+import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
@@ -48,7 +46,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   #open(): ThreadRoom {
     this.#opened ??= new ThreadRoom(this.ctx.storage, this.env, this.#id, {
       carrier: ({ source, place, threadKey }) => carrierOf(source, { place, threadKey }, this.#config),
-      broadcast: (frame) => this.#sockets.broadcast(frame),
+      broadcast: (frame) => this.#broadcast(frame),
       catchingUp: () => this.#sockets.catchingUp,
     });
     return this.#opened;
@@ -66,15 +64,13 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
     if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
     const known = this.#opened?.store;
-    const echoOf = trigger.facts?.echoOf;
     const plan = planAppend({
       trigger,
       verdict,
       subscriptions: known?.subscriptions() ?? [],
       knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
-      echoState: echoOf === undefined ? null : (known?.outbound.entry(echoOf)?.state ?? null),
-      // A schedule speaks in its thread, through no channel.
-      fromChannel: channelOf(trigger.source) !== null && trigger.kind !== timerKind,
+      echoState: known?.outbound.entry(trigger.facts?.echoOf ?? "")?.state ?? null,
+      fromChannel: channelOf(trigger.source) !== null,
     });
     const triggerId = trigger.id;
     switch (plan.do) {
@@ -149,15 +145,20 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async mirror({ topicThreadId, frames }: Input<"mirror">): Promise<{ taken: boolean }> {
     const page = this.#opened?.store.page;
     if (!page?.topic(topicThreadId)) return { taken: false };
-    for (const frame of frames) if (frame.t !== "row" || page.takeMirrored(topicThreadId, frame.seq)) this.#sockets.broadcast(frame);
+    for (const frame of frames) if (frame.t !== "row" || page.takeMirrored(topicThreadId, frame.seq)) this.#broadcast(frame);
     return { taken: true };
   }
 
-  async read({ afterSeq, limit }: Input<"read">): ReturnType<ThreadRpc["read"]> {
-    const store = this.#opened?.store;
-    const about = store?.about();
-    if (!store || !about) return { info: unknownThread(this.#id), rows: [], cards: [] };
-    return { info: store.info(about), rows: store.rowsAfter(afterSeq, limit), cards: store.cards() };
+  async draft(input: Input<"draft">): Promise<{ taken: boolean }> {
+    const place = this.#opened && draftPlace(this.#opened, this.#id, input);
+    if (!place) return { taken: false };
+    if (place === "here") this.#opened?.drafts.take(input, Date.now());
+    else if (place !== "said") this.ctx.waitUntil(this.#reach(place.root, (root) => root.draft(input)));
+    return { taken: true };
+  }
+
+  async read(range: Input<"read">): ReturnType<ThreadRpc["read"]> {
+    return readThread(this.#opened?.store, this.#id, range);
   }
 
   async row({ triggerId }: Input<"row">): Promise<ThreadRow | null> {
@@ -213,29 +214,28 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   #show(room: ThreadRoom, seq: number): void {
     const row = room.shown(seq);
-    if (row) this.#sockets.broadcast({ t: "row", threadId: this.#id, seq, row });
+    if (row) this.#broadcast({ t: "row", threadId: this.#id, seq, row });
+  }
+
+  #broadcast(frame: WidgetServerFrame): void {
+    if (frame.t === "row" && frame.row.kind === "reply") this.#opened?.drafts.end(frame.row.id ?? "");
+    this.#sockets.broadcast(frame);
   }
 
   #ports(room: ThreadRoom): PagePorts {
     const { store } = room;
-    const { model, agentName } = this.#config;
     return {
       rootThreadId: this.#id,
-      agentName,
-      modelProblem: model.router.problem ?? model.worker.problem,
+      agentName: this.#config.agentName,
+      modelProblem: modelProblem(this.#config),
       topic: (threadId) => store.page.topic(threadId),
       topics: (limit) => store.page.topics(limit),
+      drafts: () => room.drafts.current,
       newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
       read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
       keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
       append: async (trigger) => {
-        const comer = { source: trigger.source, place: this.#id, sender: "people" as const };
-        await admit(this.env.DB, comer, Date.now(), this.#config.doorLimitFactor);
-        this.ctx.waitUntil(shareLimits(this.env.DB, Date.now(), this.#config.doorLimitFactor));
-        const verdict = asksNothing(trigger) ?? judge(await rulesInForce(this.env.DB, Date.now()), trigger);
-        // The revocation may have come while this waited for the rules.
-        if (this.#isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
-        this.ctx.waitUntil(noteRecent(this.env.DB, toRecent(trigger, verdict), Date.now()));
+        const verdict = await judgeAtPage(this.env, this.ctx, this.#id, trigger, (id) => this.#isRevoked(id));
         const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
         return "seq" in result ? result.seq : null;
       },
@@ -244,7 +244,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   /** This thread or a topic under it; only work of the sockets waits for another object, with a limit. */
-  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append">) => Promise<T>): Promise<T> {
+  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append" | "draft">) => Promise<T>): Promise<T> {
     return withTimeout(call(threadId === this.#id ? this : this.env.THREAD.getByName(threadId)), callTimeoutMs, threadId);
   }
 }

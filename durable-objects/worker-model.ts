@@ -1,6 +1,5 @@
 // One model call of a worker session, with the tools, the words and the model of its profile.
-import { toolsOf } from "../src/core/profiles.ts";
-import { workerOutputTokens, workerPrompt } from "../src/core/worker-prompt.ts";
+import { workerRequest } from "../src/core/worker-prompt.ts";
 import type { Config } from "../src/env.ts";
 import { createModel } from "../src/llm/registry.ts";
 import { asFault, Fault } from "../src/protocol/fault.ts";
@@ -23,12 +22,7 @@ export async function askWorkerModel(
   const { worker } = config.model;
   const { timeoutMs } = worker;
   const model = profile.model === null || worker.provider === "offline" ? fallback : createModel({ ...worker, modelName: profile.model });
-  const request = {
-    system: workerPrompt(config.agentName, profile),
-    messages,
-    tools: toolsOf(profile),
-    maxOutputTokens: workerOutputTokens,
-  };
+  const request = workerRequest(config.agentName, profile, messages);
   const given = unwanted.then((): never => {
     throw new Fault("unavailable", "The answer is not wanted any more.");
   });

@@ -16,7 +16,7 @@ import type { Logged } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
 import type { Authority, Principal } from "../src/protocol/principal.ts";
-import type { WorkerSessionRpc } from "../src/protocol/rpc.ts";
+import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
 import type { QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import type { Amendment } from "../src/protocol/trigger.ts";
@@ -194,6 +194,10 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     if (!store || !task || !part) return null;
     const messages = store.transcriptRows(part.fromRow, part.toRow).map(({ message }) => JSON.stringify(message));
     return { text: messages.join("\n"), tainting: task.tainted, audience: taskAudience(task.start) };
+  }
+
+  async replay({ step }: { step: number }): Promise<Replayed | null> {
+    return (await this.#opened?.replay(step)) ?? null;
   }
 
   async events(input: { afterSeq: number; limit: number; about?: string }): Promise<Logged[]> {

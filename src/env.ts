@@ -6,8 +6,20 @@ type ObjectStub<T> = T & { fetch(request: Request): Promise<Response> };
 /** A namespace of objects that speak `T`; names are ids (`thr_…`), or the constant of a singleton. */
 export type Objects<T> = { getByName(name: string): ObjectStub<T> };
 
+/** Minds that may each have a model of their own. */
+export const modelRoles = ["router", "worker", "gate", "watchdog"] as const;
+export type ModelRole = (typeof modelRoles)[number];
+type ModelSetting = "PROVIDER" | "BASE_URL" | "API_KEY" | "NAME";
+/** `ROUTER_MODEL_NAME`, `WATCHDOG_MODEL_PROVIDER` …: what one role has instead of the common `MODEL_…`. */
+type RoleSettings = Partial<Record<`${Uppercase<ModelRole>}_MODEL_${ModelSetting}`, string>>;
+
+/** The Workers AI binding, as far as we use it. */
+export type AiBinding = {
+  run(model: string, input: Record<string, unknown>, options?: { signal?: AbortSignal }): Promise<unknown>;
+};
+
 /** Bindings as wrangler.toml names them. */
-export interface Env {
+export interface Env extends RoleSettings {
   ROUTER: Objects<RouterRpc>;
   THREAD: Objects<ThreadRpc>;
   WORKER_SESSION: Objects<WorkerSessionRpc>;
@@ -16,6 +28,8 @@ export interface Env {
   DB: D1Database;
   STORE: R2Bucket;
   ASSETS: Fetcher;
+  /** Only for the provider `workers-ai`. */
+  AI?: AiBinding;
 
   SESSION_SECRET?: string;
   OPERATOR_TOKEN?: string;
@@ -40,8 +54,6 @@ export interface Env {
   MODEL_BASE_URL?: string;
   MODEL_API_KEY?: string;
   MODEL_NAME?: string;
-  ROUTER_MODEL_NAME?: string;
-  WORKER_MODEL_NAME?: string;
   MODEL_TIMEOUT_MS?: string;
   /** Kill tests only: a loopback address that is told each fault point as it is reached. */
   FAULT_URL?: string;
@@ -50,14 +62,19 @@ export interface Env {
 export const routerName = "router";
 export const boardName = "board";
 
+const providerNames = ["offline", "openai-compatible", "anthropic", "workers-ai"] as const;
+export type ModelProvider = (typeof providerNames)[number];
+
 export type ModelConfig = {
-  provider: "offline" | "openai-compatible";
+  provider: ModelProvider;
   baseUrl: string;
   apiKey: string;
   modelName: string;
   timeoutMs: number;
   /** A sentence for people when the settings cannot work; then every call fails with it at once. */
   problem: string | null;
+  /** Of `workers-ai`, which has no address and no key. */
+  binding?: AiBinding;
 };
 
 export type GitHubApp = { id: string; privateKey: string };
@@ -71,7 +88,7 @@ export type Config = {
   doorLimitFactor: number;
   github: { webhookSecret: string | null; token: string | null; app: GitHubApp | null; apiUrl: string; login: string };
   generic: { webhookSecret: string | null; replyUrl: string | null };
-  model: { router: ModelConfig; worker: ModelConfig };
+  model: Record<ModelRole, ModelConfig>;
   faultUrl: string | null;
 };
 
@@ -92,43 +109,52 @@ const positive = (value: string | undefined): number | null => {
   return Number.isFinite(number) && number > 0 ? number : null;
 };
 
-function modelConfig(env: Env, roleModel: string | undefined): ModelConfig {
-  const provider = present(env.MODEL_PROVIDER) ?? "offline";
-  const timeoutMs = Number(present(env.MODEL_TIMEOUT_MS) ?? limits.modelCallTimeoutMs);
-  const baseUrl = present(env.MODEL_BASE_URL);
-  const apiKey = present(env.MODEL_API_KEY);
-  const modelName = present(roleModel) ?? present(env.MODEL_NAME);
-  if (provider === "offline")
-    return { provider, baseUrl: "http://offline.invalid/v1", apiKey: "", modelName: "offline", timeoutMs, problem: null };
-  const base = {
-    provider: "openai-compatible" as const,
-    baseUrl: baseUrl ?? "",
-    apiKey: apiKey ?? "",
-    modelName: modelName ?? "",
-    timeoutMs,
-  };
-  if (!Number.isFinite(timeoutMs) || timeoutMs <= 0) {
-    return { ...base, timeoutMs: limits.modelCallTimeoutMs, problem: "MODEL_TIMEOUT_MS must be a number of milliseconds above 0." };
-  }
-  if (provider !== "openai-compatible") {
-    return { ...base, problem: `MODEL_PROVIDER is "${provider}"; it must be "offline" or "openai-compatible".` };
-  }
-  const missing = [
-    ["MODEL_BASE_URL", baseUrl],
-    ["MODEL_API_KEY", apiKey],
-    ["MODEL_NAME", modelName],
-  ]
-    .filter(([, value]) => value === null)
-    .map(([name]) => name);
+const anthropicBaseUrl = "https://api.anthropic.com/v1";
+
+/** The model of a role. Address and key belong to a provider: a role with another one never gets those of the common settings. */
+function modelConfig(env: Env, role: ModelRole): ModelConfig {
+  const common = present(env.MODEL_PROVIDER) ?? "offline";
+  const prefix = `${role.toUpperCase() as Uppercase<ModelRole>}_MODEL` as const;
+  const asked = present(env[`${prefix}_PROVIDER`]) ?? common;
+  const own = (setting: ModelSetting): string | null =>
+    present(env[`${prefix}_${setting}`]) ?? (asked === common ? present(env[`MODEL_${setting}`]) : null);
+  const givenMs = Number(present(env.MODEL_TIMEOUT_MS) ?? limits.modelCallTimeoutMs);
+  const timeoutMs = Number.isFinite(givenMs) && givenMs > 0 ? givenMs : limits.modelCallTimeoutMs;
+  const provider = providerNames.find((name) => name === asked);
+  const baseUrl = own("BASE_URL") ?? (provider === "anthropic" ? anthropicBaseUrl : null);
+  const named = { BASE_URL: baseUrl, API_KEY: own("API_KEY"), NAME: own("NAME") };
+  const base = { baseUrl: baseUrl ?? "", apiKey: named.API_KEY ?? "", modelName: named.NAME ?? "", timeoutMs, problem: null };
+  const from = present(env[`${prefix}_PROVIDER`]) === null ? "MODEL" : prefix;
+  if (provider === undefined)
+    return {
+      ...base,
+      provider: "openai-compatible",
+      problem: `${from}_PROVIDER is "${asked}"; it must be one of ${providerNames.map((name) => `"${name}"`).join(", ")}.`,
+    };
+  if (provider === "offline") return { ...base, provider, baseUrl: "http://offline.invalid/v1", apiKey: "", modelName: "offline" };
+  if (timeoutMs !== givenMs) return { ...base, provider, problem: "MODEL_TIMEOUT_MS must be a number of milliseconds above 0." };
+  const needed = provider === "workers-ai" ? (["NAME"] as const) : (["BASE_URL", "API_KEY", "NAME"] as const);
+  const missing: string[] = needed
+    .filter((setting) => named[setting] === null)
+    .map((setting) => `${asked === common ? "MODEL" : prefix}_${setting}`);
+  if (provider === "workers-ai" && env.AI === undefined) missing.unshift("the binding AI (see wrangler.toml)");
+  const binding = provider === "workers-ai" && env.AI !== undefined ? { binding: env.AI } : {};
   if (missing.length > 0)
     return {
       ...base,
-      problem: `MODEL_PROVIDER is "openai-compatible", but ${missing.join(", ")} ${missing.length > 1 ? "are" : "is"} missing.`,
+      ...binding,
+      provider,
+      problem: `${from}_PROVIDER is "${provider}", but ${missing.join(", ")} ${missing.length > 1 ? "are" : "is"} missing.`,
     };
+  if (provider === "workers-ai") return { ...base, ...binding, provider, baseUrl: "http://workers-ai.invalid/v1", apiKey: "" };
   if (!URL.canParse(base.baseUrl) || !/^https?:$/.test(new URL(base.baseUrl).protocol))
-    return { ...base, problem: "MODEL_BASE_URL must be an http or https address." };
-  return { ...base, problem: null };
+    return { ...base, provider, problem: `${asked === common ? "MODEL" : prefix}_BASE_URL must be an http or https address.` };
+  return { ...base, provider };
 }
+
+/** The first thing that keeps a role from working, as a sentence for people; null when all can work. */
+export const modelProblem = (config: Config): string | null =>
+  modelRoles.map((role) => config.model[role].problem).find((problem) => problem !== null) ?? null;
 
 const configs = new WeakMap<Env, Config>();
 
@@ -154,7 +180,12 @@ export function readConfig(env: Env): Config {
       login: present(env.GITHUB_LOGIN) ?? "switchyard-bot",
     },
     generic: { webhookSecret: present(env.GENERIC_WEBHOOK_SECRET), replyUrl: present(env.GENERIC_REPLY_URL) },
-    model: { router: modelConfig(env, env.ROUTER_MODEL_NAME), worker: modelConfig(env, env.WORKER_MODEL_NAME) },
+    model: {
+      router: modelConfig(env, "router"),
+      worker: modelConfig(env, "worker"),
+      gate: modelConfig(env, "gate"),
+      watchdog: modelConfig(env, "watchdog"),
+    },
     faultUrl: present(env.FAULT_URL),
   };
   configs.set(env, config);

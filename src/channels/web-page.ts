@@ -8,7 +8,7 @@ import type { Principal } from "../protocol/principal.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
-import type { WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
+import type { DraftFrame, WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { type AmendFrame, amendTrigger, fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
 
 export type ActFrame = Extract<WidgetClientFrame, { t: "act" }>;
@@ -23,6 +23,8 @@ export type PagePorts = {
   /** The newest topics, oldest first. */
   topics: (limit: number) => ThreadId[];
   newest: (limit: number) => ThreadRow[];
+  /** Replies that are being written. */
+  drafts: () => DraftFrame[];
   read: (threadId: ThreadId, afterSeq: number, limit: number) => Promise<{ rows: ThreadRow[]; cards: TaskCard[] }>;
   /** Keeps a text that a trigger cannot carry whole; returns its artifact. */
   keepWhole: (text: string) => Promise<string>;
@@ -114,6 +116,7 @@ export async function sendMissed(
   if (rootSeq === null) show(rootThreadId, ports.newest(freshRows));
   else await showAll(rootThreadId, rootSeq);
   for (const topicId of ports.topics(shownTopics)) await showAll(topicId, seqOf(resume, topicId) ?? 0);
+  for (const draft of ports.drafts()) send(draft);
 }
 
 /** The page's own word for how far it has a thread; what is no sequence number counts as nothing. */

@@ -83,7 +83,7 @@ export class WidgetSockets {
     for (const ws of this.#ctx.getWebSockets()) {
       const { phase } = this.#attachment(ws);
       if (phase === "live") this.send(ws, frame);
-      else if (phase === "catching_up") this.#held.get(ws)?.push(frame);
+      else if (phase === "catching_up") hold(this.#held.get(ws) ?? [], frame);
     }
   }
 
@@ -175,6 +175,13 @@ export class WidgetSockets {
   #attach(ws: WebSocket, attachment: Attachment): void {
     ws.serializeAttachment(attachment satisfies Attachment);
   }
+}
+
+/** Of a draft only the newest is held: what it was before is nobody's business any more. */
+function hold(held: WidgetServerFrame[], frame: WidgetServerFrame): void {
+  const older = frame.t === "draft" ? held.findIndex((known) => known.t === "draft" && known.draftId === frame.draftId) : -1;
+  if (older >= 0) held.splice(older, 1);
+  held.push(frame);
 }
 
 /** A verified ticket, as the Worker hands it to a root: in headers of a request of its own, never the client's. */

@@ -3,8 +3,8 @@ import { limits } from "../protocol/limits.ts";
 
 export type Manner = "instant" | "structured";
 
-/** Says that there is more; part of the word limit. */
-export const moreNote = "(Shortened. Ask me for the rest.)";
+/** Says that there is more; part of the word limit. The page shows the full text beside it. */
+export const moreNote = "(Shortened.)";
 
 /** A hundred words are rarely longer; without it, one endless "word" would pass. Room for a few paths and links. */
 const maxInstantChars = 2_000;
@@ -45,6 +45,12 @@ export function fitManner(text: string, manner: Manner): string {
   const maxChars = maxInstantChars - moreNote.length - 20;
   const head = closeCode(cutAtSentence(longestHead(text, maxWords, maxChars)));
   return head === "" ? moreNote : `${head}\n\n${moreNote}`;
+}
+
+/** The text as the channel sends it, and the whole of it where something was cut. */
+export function fitted(text: string, manner: Manner): { text: string; fullText?: string } {
+  const fit = fitManner(text, manner);
+  return fit === text ? { text } : { text: fit, fullText: text };
 }
 
 function longestHead(text: string, maxWords: number, maxChars: number): string {

@@ -1,16 +1,16 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
-import * as z from "zod/mini";
 import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
-import { type RouterCall, type RouterTool, routerReads, routerTools } from "../protocol/router-tools.ts";
+import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import { audienceOf, mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { followed, planPolicy, type RuleProposal } from "./router-policy.ts";
@@ -31,6 +31,8 @@ export type TurnView = {
   agentName: string;
   items: ReadonlyMap<string, InboxItem>;
   progress: ReadonlyMap<string, ItemProgress>;
+  /** Items whose words came back once because they were too long: now they are taken as they are. */
+  shortened?: ReadonlySet<string>;
   tasks: ReadonlyMap<string, KnownTask>;
   machines: readonly KnownMachine[];
   /** The default zone of schedules, and those that hold. */
@@ -49,9 +51,11 @@ export type StepOutcome = {
   /** One for each call, in order; null for a read. */
   results: (string | null)[];
   progress: Map<string, ItemProgress>;
+  /** Items whose words are to be said again, shorter. */
+  tooLong: string[];
 };
 
-type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[] };
+type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true };
 type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" | "find" }>;
 
 const speeches: readonly RouterTool[] = ["reply", "relay"];
@@ -60,24 +64,15 @@ const asides: readonly RouterTool[] = ["remember", "schedule"];
 const cappedReason =
   "This turn read text from outside the team, so it may only answer, record or ask. Decide again without that recall, or use ask_human.";
 
-/** [RD1] The call as its schema says, or a sentence on what is wrong with it. Nothing half-parsed is done. */
-export function readCall(call: ModelReply["calls"][number]): RouterCall | { problem: string } {
-  if (!Object.hasOwn(routerTools, call.tool)) {
-    const name = /^[\w-]{1,40}$/.test(call.tool) ? `"${call.tool}"` : "of that name";
-    return { problem: `There is no tool ${name}. The tools are ${Object.keys(routerTools).join(", ")}.` };
-  }
-  const tool = call.tool as RouterTool;
-  const parsed = z.safeParse(routerTools[tool].input, call.input);
-  if (parsed.success) return { callId: call.callId, tool, input: parsed.data } as RouterCall;
-  const issue = parsed.error.issues[0];
-  return {
-    problem: `The input of ${tool} does not fit: ${issue?.path.join(".") || "input"} ${excerpt(issue?.message ?? "is invalid", 160)}`,
-  };
-}
-
 /** [RD2] All calls of one answer. Acts are looked at before words, so that words about a dispatched trigger go where the task is. */
 export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutcome {
-  const outcome: StepOutcome = { decisions: [], refused: [], results: calls.map(() => null), progress: new Map(view.progress) };
+  const outcome: StepOutcome = {
+    decisions: [],
+    refused: [],
+    results: calls.map(() => null),
+    progress: new Map(view.progress),
+    tooLong: [],
+  };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
   for (const index of inOrder) {
@@ -91,6 +86,7 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       const tool = "problem" in call ? excerpt(calls[index]?.tool ?? "", 40) : call.tool;
       const settles =
         verdict.settles ?? ("tool" in call && "settles" in call.input ? call.input.settles.filter((id) => view.items.has(id)) : []);
+      if ("tooLong" in verdict) outcome.tooLong.push(...settles);
       outcome.refused.push({ tool, settles, reason: verdict.refused });
       outcome.results[index] = JSON.stringify({ refused: verdict.refused });
     }
@@ -100,6 +96,10 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
 
 const isSpeech = (call: ReturnType<typeof readCall> | undefined): boolean =>
   call !== undefined && "tool" in call && speeches.includes(call.tool);
+
+/** With what it settles in it: a router that lost its own count makes no id of another decision. */
+export const decisionIdOf = (view: Pick<TurnView, "turn" | "step">, index: number, settles: readonly string[]): string =>
+  makeId("dec", view.turn, view.step, index, ...settles);
 
 const untouched: ItemProgress = { act: null, spoken: false, target: null };
 
@@ -121,8 +121,7 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
           : `${asked.join(", ")} is settled already.`,
     };
   const settled = free.flatMap((id) => view.items.get(id) ?? []);
-  // With what it settles in it: a router that lost its own count makes no id of another decision.
-  const id = makeId("dec", view.turn, view.step, index, ...free);
+  const id = decisionIdOf(view, index, free);
   const verdict = speech
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, progress, call as Act, settled, id);
@@ -150,8 +149,6 @@ function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["targ
   const near = item.threadId === decision.threadId || roots.includes(item.threadId);
   return near ? { threadId: decision.threadId, chain: decision.id } : null;
 }
-
-const safeId = (id: string): string => (/^[a-z]+_[a-z0-9-]{1,60}$/.test(id) ? id : "an id that is none");
 
 const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: string; hops: number } => {
   if (item.kind === "trigger") return { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
@@ -203,6 +200,8 @@ function say(
   if (call.tool === "relay") {
     if (report === undefined || report.id !== call.input.report)
       return { refused: `${safeId(call.input.report)} is no report that waits here.` };
+    const long = tooLong(view, settled, place.source, report.report.text);
+    if (long !== null) return long;
     const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
     const links = { taskId: report.report.taskId, reportId: report.id };
     const post = postEffect(id, { ...place, threadId: report.threadId }, "relay", report.report.text, links);
@@ -213,6 +212,8 @@ function say(
   }
   const text = stripMarkers(call.input.text);
   if (text === "") return { refused: "The reply has no words." };
+  const long = tooLong(view, settled, place.source, text);
+  if (long !== null) return long;
   const decision = base(view, settled, id, "reply", `answered: ${excerpt(text, 160)}`);
   const threadId = target?.threadId ?? place.threadId;
   const post = postEffect(id, { ...place, threadId }, "reply", text, {

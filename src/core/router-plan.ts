@@ -10,7 +10,7 @@ import type { TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
-import { fitManner } from "./manners.ts";
+import { fitted } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
 import type { Fact } from "./router-memory.ts";
 import type { RuleProposal } from "./router-policy.ts";
@@ -83,7 +83,7 @@ export type PlannedDecision = {
 };
 
 /** The manner of a source: what people read in passing is short. */
-const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
+export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
 
 /** A comment of ours marks what we sent; none may be written by a model or a worker, also not one that appears when another is taken out. */
 export function stripMarkers(text: string): string {
@@ -95,6 +95,9 @@ export function stripMarkers(text: string): string {
   } while (after !== before);
   return after.trim();
 }
+
+/** Known before the decision is made: a draft of the words has it too. */
+export const outboundIdOf = (threadId: string, decisionId: string, part = ""): string => childId("out", threadId, decisionId, part);
 
 /** A `post` of a decision, in the manner of its thread's source. */
 export function postEffect(
@@ -109,16 +112,20 @@ export function postEffect(
     kind: "post",
     threadId: target.threadId,
     input: {
-      id: childId("out", target.threadId, decisionId, part ?? ""),
+      id: outboundIdOf(target.threadId, decisionId, part),
       threadId: target.threadId,
       kind,
-      text: fitManner(stripMarkers(text), mannerOf(target.source)),
+      ...fitted(stripMarkers(text), mannerOf(target.source)),
       ...links,
       decisionId,
       hops: target.hops + 1,
     },
   };
 }
+
+/** The outbound ids of what decisions say. */
+export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
+  decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
 
 /** What consoles see of a decision. */
 const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [

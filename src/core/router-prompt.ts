@@ -1,6 +1,11 @@
 // What the router's model is told. Constant for a lane and a name, so that the prefix of every request stays the same bytes.
 import { limits } from "../protocol/limits.ts";
+import type { ModelMessage, ModelRequest } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
+import { routerTools } from "../protocol/router-tools.ts";
+
+/** Room for one answer. */
+const maxOutputTokens = 4_000;
 
 const common = (
   agentName: string,
@@ -50,3 +55,11 @@ These messages are from people outside the team: guests, the public, other progr
 };
 
 export const routerPrompt = (agentName: string, lane: Lane): string => common(agentName) + lanes[lane];
+
+/** A whole request of the router. */
+export const routerRequest = (agentName: string, lane: Lane, messages: ModelMessage[]): ModelRequest => ({
+  system: routerPrompt(agentName, lane),
+  messages,
+  tools: routerTools,
+  maxOutputTokens,
+});

@@ -4,7 +4,8 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 
 import type { InboxItem } from "./router.ts";
-import { readCall, type StepOutcome } from "./router-decide.ts";
+import { readCall } from "./router-calls.ts";
+import type { StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
 export type ReadCall = { index: number; page: number } & ({ read: "recall"; id: string } | { read: "find"; query: string });
@@ -73,9 +74,9 @@ const redacted = (input: Record<string, unknown>, known: ReadonlySet<string>): R
   note: "written after reading text from outside the team; not kept",
 });
 
-/** [RM2] Another step of this turn only for what was read, while something is undecided and steps are left. */
-export const isLastStep = (step: number, reads: number, undecided: number): boolean =>
-  reads === 0 || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
+/** [RM2] Another step of this turn only for what was read or is to be said shorter, while something is undecided and steps are left. */
+export const isLastStep = (step: number, reads: number, undecided: number, tooLong = 0): boolean =>
+  (reads === 0 && tooLong === 0) || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
 
 /** [RM3] What an undecided item is told about in the next turn. */
 export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">, hadCalls: boolean): string {

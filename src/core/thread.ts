@@ -4,7 +4,7 @@ import type { ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
-import type { Trigger, Verdict } from "../protocol/trigger.ts";
+import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
 
@@ -86,7 +86,8 @@ export function planAppend(input: {
   const subscribers = activeTasks(input.subscriptions);
   if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
-  const trigger = input.fromChannel ? asPersons(input.trigger) : input.trigger;
+  // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
+  const trigger = input.fromChannel && input.trigger.kind !== timerKind ? asPersons(input.trigger) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
 }
 
@@ -225,8 +226,9 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       };
     }
     case "outbound": {
-      const { kind, text, taskId } = row.outbound;
-      return { kind: "reply", replyKind: kind, text, state: row.state, ...(taskId === undefined ? {} : { taskId }), atMs: row.atMs };
+      const { id, kind, text, fullText, taskId } = row.outbound;
+      const more = { ...(fullText === undefined ? {} : { fullText }), ...(taskId === undefined ? {} : { taskId }) };
+      return { kind: "reply", id, replyKind: kind, text, state: row.state, ...more, atMs: row.atMs };
     }
     case "topic":
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };

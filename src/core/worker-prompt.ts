@@ -1,12 +1,22 @@
 // What a worker session is told about itself. Byte-stable: it is the head of every request of a task.
 
+import type { ModelMessage, ModelRequest } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
+import { toolsOf } from "./profiles.ts";
 
 /** Room for one reply. */
-export const workerOutputTokens = 8_000;
+const workerOutputTokens = 8_000;
+
+/** A whole request of a worker session, with the tools and the words of its profile. */
+export const workerRequest = (agentName: string, profile: Profile, messages: ModelMessage[]): ModelRequest => ({
+  system: workerPrompt(agentName, profile),
+  messages,
+  tools: toolsOf(profile),
+  maxOutputTokens: workerOutputTokens,
+});
 
 /** The system prompt of a worker session: the same for every task of a profile. */
-export const workerPrompt = (agentName: string, profile: Profile): string =>
+const workerPrompt = (agentName: string, profile: Profile): string =>
   profile.prompt === "" ? common(agentName) : `${common(agentName)}\n\nYour profile: ${profile.name}\n${profile.prompt}`;
 
 const common = (

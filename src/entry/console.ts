@@ -111,6 +111,14 @@ consoleDoor.post("/tasks/:id/cancel", async (c) => {
   return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
 });
 
+consoleDoor.get("/replay/:id", async (c) => {
+  const step = z.coerce.number().check(z.int(), z.minimum(1)).safeParse(c.req.query("step"));
+  if (!step.success) throw new Fault("bad_input", "step: must be a whole number from 1 on");
+  const isRouter = c.req.param("id") === routerName;
+  const mind = isRouter ? c.env.ROUTER.getByName(routerName) : c.env.WORKER_SESSION.getByName(idOf(c, taskId, "task"));
+  return c.json(found(await remote(mind.replay({ step: step.data })), `${c.req.param("id")} has taken no step ${step.data}.`));
+});
+
 const amendment = z.object({
   change: z.enum(amendments),
   text: z.optional(z.string().check(z.trim(), z.minLength(1), z.maxLength(limits.maxMessageChars))),

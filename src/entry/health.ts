@@ -1,6 +1,6 @@
 // GET /health: what a person who has just deployed this needs to know. Names of settings, never their values.
 import { Hono } from "hono";
-import { type Config, type Env, type ModelConfig, readConfig } from "../env.ts";
+import { type Config, type Env, modelProblem, modelRoles, readConfig } from "../env.ts";
 import { version } from "../protocol/version.ts";
 import { type Fact, factNames, readFacts } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
@@ -18,14 +18,14 @@ healthDoor.get("/health", async (c) => {
   const missing = missingSecrets(config, c.env);
   const [d1, r2] = await Promise.all([d1State(c.env.DB), r2State(c.env.STORE)]);
   const ok = d1.reachable && r2.reachable;
-  const modelProblem = config.model.router.problem ?? config.model.worker.problem;
+  const problem = modelProblem(config);
   const body = {
     ok,
-    status: !ok ? "failing" : missing.length > 0 || modelProblem !== null ? "incomplete" : "ready",
+    status: !ok ? "failing" : missing.length > 0 || problem !== null ? "incomplete" : "ready",
     version,
     agent: config.agentName,
     missing,
-    model: { ready: modelProblem === null, note: modelProblem ?? modelNote(config.model) },
+    model: { ready: problem === null, note: problem ?? modelNote(config.model) },
     storage: { d1: d1.reachable ? "reachable" : d1.problem, r2: r2.reachable ? "reachable" : r2.problem },
     github: githubState(config, d1.reachable ? d1.facts : {}),
     generic: genericNote(config),
@@ -54,18 +54,20 @@ function missingSecrets(config: Config, env: Env): Missing[] {
       present: config.github.token !== null || config.github.app !== null,
     },
   ];
-  if (config.model.router.provider === "openai-compatible")
+  const common = env.MODEL_PROVIDER?.trim() ?? "";
+  if (common === "openai-compatible" || common === "anthropic")
     needed.push({ name: "MODEL_API_KEY", purpose: "opens the model provider", present: Boolean(env.MODEL_API_KEY?.trim()) });
   return needed.filter((each) => !each.present).map(({ name, purpose }) => ({ name, purpose }));
 }
 
-function modelNote(model: { router: ModelConfig; worker: ModelConfig }): string {
-  if (model.router.provider === "offline")
+function modelNote(model: Config["model"]): string {
+  const used = modelRoles.map((role) => ({ role, name: `"${model[role].modelName}"`, provider: model[role].provider }));
+  if (used.every(({ provider }) => provider === "offline"))
     return "The embedded offline provider answers. Set MODEL_PROVIDER, MODEL_BASE_URL, MODEL_API_KEY and MODEL_NAME to use a real model.";
-  const { router, worker } = model;
-  return router.modelName === worker.modelName
-    ? `The settings are complete: "${router.modelName}" is used.`
-    : `The settings are complete: the router uses "${router.modelName}", workers use "${worker.modelName}".`;
+  if (new Set(used.map(({ name, provider }) => `${provider} ${name}`)).size === 1)
+    return `The settings are complete: ${used[0]?.name ?? ""} is used.`;
+  const who = { router: "the router uses", worker: "workers use", gate: "the gate uses", watchdog: "the watchdog uses" } as const;
+  return `The settings are complete: ${used.map(({ role, name }) => `${who[role]} ${name}`).join(", ")}.`;
 }
 
 function githubState(config: Config, facts: Partial<Record<string, Fact>>): Record<string, string | null> {

@@ -19,7 +19,7 @@ function retryAfterMsOf(headers: Record<string, string> | undefined, nowMs: numb
 /** Every error of a call becomes a `Fault`; what we do not know is ours (`internal`, never retried). */
 export function modelFault(error: unknown, config: ModelConfig, timedOut: boolean, timeoutMs: number): Fault {
   if (error instanceof Fault) return error;
-  const host = hostOf(config.baseUrl);
+  const host = placeOf(config);
   if (timedOut)
     return new Fault("timeout", `The model at ${host} did not answer within ${Math.round(timeoutMs / 100) / 10} s; it is asked again.`, {
       retry: "later",
@@ -28,6 +28,8 @@ export function modelFault(error: unknown, config: ModelConfig, timedOut: boolea
   if (APICallError.isInstance(error)) return apiFault(error, config, host);
   if (InvalidResponseDataError.isInstance(error) || JSONParseError.isInstance(error) || TypeValidationError.isInstance(error))
     return unreadable(host, error);
+  // How the Anthropic client says that its first event was no event.
+  if (error instanceof Error && /stream error/i.test(error.message)) return unreadable(host, error);
   if (
     error instanceof Error &&
     /network|connection|socket|fetch failed|terminated|ECONN|cut|closed/i.test(`${error.message} ${String(error.cause)}`)
@@ -51,16 +53,29 @@ function apiFault(error: APICallError, config: ModelConfig, host: string): Fault
   const passing = { retry: "later" as const, cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   if (status === undefined) return unreachable(host, error);
   // The body's text is not shown with these: providers repeat parts of the key in it.
+  if (config.provider === "workers-ai" && status === 403)
+    return new Fault(
+      "unauthorised",
+      `Workers AI does not let this account use "${config.modelName}". Accept the model's terms there, or set another MODEL_NAME.`,
+      {
+        retry: "never",
+        cause: error,
+      },
+    );
   if (status === 401 || status === 403)
     return new Fault("unauthorised", `MODEL_API_KEY is refused by ${host}. Set a valid key, then try again.`, {
       retry: "never",
       cause: error,
     });
   if (status === 404)
-    return new Fault("provider", `MODEL_NAME "${config.modelName}" is unknown at ${config.baseUrl}. Check MODEL_NAME and MODEL_BASE_URL.`, {
-      retry: "never",
-      cause: error,
-    });
+    return new Fault(
+      "provider",
+      `MODEL_NAME "${config.modelName}" is unknown at ${config.provider === "workers-ai" ? host : config.baseUrl}. Check MODEL_NAME${config.provider === "workers-ai" ? "" : " and MODEL_BASE_URL"}.`,
+      {
+        retry: "never",
+        cause: error,
+      },
+    );
   if (status === 429) return new Fault("rate_limited", `The model at ${host} asks us to slow down; it is asked again later.`, passing);
   if (status === 408 || status === 409 || status === 425 || status >= 500)
     return new Fault("unavailable", `The model at ${host} has a fault of its own (HTTP ${status}); it is asked again.`, passing);
@@ -78,4 +93,18 @@ function detail(error: APICallError, apiKey: string): string {
   return safe.length > maxDetailChars ? `${safe.slice(0, maxDetailChars)}…` : safe || "no reason given";
 }
 
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);
+/** An error that a provider sends inside of a stream: the answer began well and cannot be finished. */
+export function streamFault(error: unknown): unknown {
+  // A chunk that is no JSON, or none of the protocol, arrives here as the error of the one who read it.
+  if (error instanceof Error) return error;
+  const said = JSON.stringify(error) ?? "";
+  if (/rate.?limit|\b429\b|too many requests/i.test(said))
+    return new Fault("rate_limited", "The model asks us to slow down; it is asked again later.", { retry: "later", cause: error });
+  return new Fault("unavailable", "The model broke off its answer with a fault of its own; it is asked again.", {
+    retry: "later",
+    cause: error,
+  });
+}
+
+const placeOf = ({ provider, baseUrl }: ModelConfig): string =>
+  provider === "workers-ai" ? "Workers AI" : URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl;

@@ -1,5 +1,7 @@
 // The console's API with the operator token: what the local start asks of the Worker that it just started.
 
+import type { Replayed } from "../protocol/rpc.ts";
+
 export type TimelineEntry = { atMs: number; lane: string; object: string; event: Record<string, unknown> & { kind: string } };
 
 export class ConsoleClient {
@@ -23,6 +25,11 @@ export class ConsoleClient {
 
   async timeline(taskId: string): Promise<TimelineEntry[]> {
     return (await this.#call<{ timeline: TimelineEntry[] }>("GET", `tasks/${taskId}`)).timeline;
+  }
+
+  /** What a task or the router saw at a step. */
+  replay(of: string, step: number): Promise<Replayed> {
+    return this.#call<Replayed>("GET", `replay/${encodeURIComponent(of)}?step=${step}`);
   }
 
   async #call<T>(method: string, path: string, body?: unknown): Promise<T> {

@@ -46,6 +46,11 @@ export const limits = {
   maxHops: 4,
   /** Words in one reply on an instant-messaging channel. */
   maxInstantWords: 100,
+  /** A reply that is being written is shown this often at most. */
+  draftEveryMs: 120,
+  /** Its writer says at least this often that it is still there; who is silent for longer than the second is gone. */
+  draftBeatMs: 3 * secondMs,
+  draftSilentMs: 8 * secondMs,
   /** Inbox rows that one worker step takes; the others follow in the next. */
   maxStepRows: 100,
   /** Attempts at one model call of a worker, about 25 minutes of them, before it pauses and asks. */

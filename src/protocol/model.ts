@@ -26,8 +26,18 @@ export type ModelReply = {
   finish: "stop" | "tools" | "length" | "other";
 };
 
-/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. When `unwanted` settles, nobody waits for the answer any more. */
+/** A piece of an answer while it is written. It may never be finished: it is only for showing, nothing is done with it. */
+export type ModelPiece =
+  | { kind: "text"; delta: string }
+  /** `index` counts the calls of this answer from 0, as `ModelReply.calls` will have them. */
+  | { kind: "call"; index: number; tool: string; delta: string };
+
+/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. */
 export interface Model {
   readonly name: string;
-  call(request: ModelRequest, options: { timeoutMs: number; unwanted?: Promise<void> }): Promise<ModelReply>;
+  /** One request; the reply is whole or there is none. `onPiece` sees it being written; when `unwanted` settles, nobody waits for it any more. */
+  call(
+    request: ModelRequest,
+    options: { timeoutMs: number; onPiece?: (piece: ModelPiece) => void; unwanted?: Promise<void> },
+  ): Promise<ModelReply>;
 }

@@ -9,7 +9,7 @@ import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedul
 import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Amendment, Trigger, Verdict } from "./trigger.ts";
-import type { WidgetServerFrame } from "./widget-frames.ts";
+import type { DraftFrame, WidgetServerFrame } from "./widget-frames.ts";
 
 /** What every object offers. */
 export interface ObjectRpc {
@@ -55,6 +55,8 @@ export interface ThreadRpc extends ObjectRpc {
   attachTopic(input: { topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId }): Promise<{ seq: number }>;
   /** Say something in this thread. Idempotent by the intent's id. */
   post(input: OutboundIntent): Promise<{ seq: number }>;
+  /** A reply while it is written, for the pages of this thread's own people: nothing of it is kept. Not taken where nobody could see it. */
+  draft(input: Omit<DraftFrame, "t">): Promise<{ taken: boolean }>;
   /** The task's card changed; the highest revision wins. */
   card(input: TaskCard): Promise<void>;
   /** On a root: frames of a topic, for the root's sockets. Not taken before `attachTopic`, so that a page knows the topic first. */
@@ -66,7 +68,15 @@ export interface ThreadRpc extends ObjectRpc {
   revoke(input: { principalId: string }): Promise<{ closed: number }>;
 }
 
-export interface RouterRpc extends ObjectRpc {
+/** What a mind saw at a step. `complete` is false where something that was sent is not kept. */
+export type Replayed = { step: number; model: string; bytes: string; complete: boolean };
+
+interface MindRpc extends ObjectRpc {
+  /** The bytes of the request of a step, made again from what is kept; null when there was no such step. */
+  replay(input: { step: number }): Promise<Replayed | null>;
+}
+
+export interface RouterRpc extends MindRpc {
   /** Rows of an unsubscribed thread, for a decision. `releasedBy`: an ended task gives back rows that it did not consume. */
   deliver(input: {
     threadId: ThreadId;
@@ -107,7 +117,7 @@ export interface RouterRpc extends ObjectRpc {
   recall(input: { id: string }): Promise<{ text: string; tainting: boolean; audience?: string } | null>;
 }
 
-export interface WorkerSessionRpc extends ObjectRpc {
+export interface WorkerSessionRpc extends MindRpc {
   /** Idempotent. After a cancel that came first it is a no-op. */
   start(input: TaskStart): Promise<{ started: boolean }>;
   deliver(input: { threadId: ThreadId; rows: DeliveredRow[] }): Promise<{ throughSeq: number }>;

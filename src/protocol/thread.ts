@@ -9,6 +9,8 @@ export type OutboundIntent = {
   /** `reply`: the router's words; `relay`: a report's text, unchanged; `notice`: said by code (refusals, waiting, errors). */
   kind: "reply" | "relay" | "notice";
   text: string;
+  /** What was to be said before it was cut to the channel's manner; for the same people as the text. */
+  fullText?: string;
   /** The trigger that this answers; its thread is the only possible target. */
   triggerId?: TriggerId;
   taskId?: TaskId;

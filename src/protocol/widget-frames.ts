@@ -51,10 +51,34 @@ export type WidgetRow =
     }
   /** An earlier message of the thread was changed; `of` is its clientMsgId. */
   | { kind: "amend"; of: string; change: Amendment; text: string; atMs: number }
-  | { kind: "reply"; replyKind: "reply" | "relay" | "notice"; text: string; state: OutboundState; taskId?: string; atMs: number }
+  /** `id` is the outbound id: a draft of this id becomes this row. `fullText`: all of it, where `text` was cut. */
+  | {
+      kind: "reply";
+      id?: string;
+      replyKind: "reply" | "relay" | "notice";
+      text: string;
+      fullText?: string;
+      state: OutboundState;
+      taskId?: string;
+      atMs: number;
+    }
   | { kind: "topic"; topicThreadId: string; taskId: string; title: string; atMs: number };
 
+/**
+ * A reply while it is written. It is kept nowhere: the newest `rev` counts, the row of the same id replaces it. `interrupted`: whoever
+ * wrote it is gone or failed. `dropped`: it will not be said.
+ */
+export type DraftFrame = {
+  t: "draft";
+  threadId: string;
+  draftId: string;
+  rev: number;
+  text: string;
+  state: "writing" | "interrupted" | "dropped";
+};
+
 export type WidgetServerFrame =
+  | DraftFrame
   | { t: "welcome"; you: { role: Role; name: string }; rootThreadId: string; agentName: string; model: { ready: boolean; note?: string } }
   | { t: "row"; threadId: string; seq: number; row: WidgetRow }
   /** A send or act is durable. `seq` is its row's, when it made one. */

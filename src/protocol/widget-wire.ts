@@ -11,5 +11,5 @@ export const widgetClose = {
   revoked: 4403,
 } as const;
 
-/** One message typed by a person; leaves room for the envelope within a trigger's limit. */
+/** One message typed by a person; leaves room for the envelope within `limits.maxTriggerBytes`. Here, since the page counts it too. */
 export const maxMessageChars = 16_000;

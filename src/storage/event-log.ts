@@ -54,6 +54,12 @@ export class EventLog<E extends SwitchyardEvent> {
     ).reverse();
   }
 
+  /** The n-th row, from 1, of a kind whose field at a JSON path has a value. */
+  nth(kind: E["kind"], path: string, value: string, n: number): Logged<E> | null {
+    const query = "SELECT seq, at_ms, body FROM log WHERE kind = ? AND json_extract(body, ?) = ? ORDER BY seq LIMIT 1 OFFSET ?";
+    return this.#rows(query, kind, path, value, n - 1)[0] ?? null;
+  }
+
   headSeq(): number {
     return this.#sql.exec<{ head: number | null }>("SELECT MAX(seq) AS head FROM log").one().head ?? 0;
   }

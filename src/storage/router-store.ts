@@ -1,4 +1,5 @@
 // The router's tables: inbox, effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
+import type { TurnRow } from "../core/replay.ts";
 import {
   freshMeta,
   type InboxItem,
@@ -234,6 +235,18 @@ export class RouterStore {
       messages: rows.map((row) => JSON.parse(row.body) as ModelMessage),
       chars: rows.reduce((sum, row) => sum + row.body.length, 0),
     };
+  }
+
+  /** The rows of the segment that a turn was in, with the turn of each. */
+  segmentOf(lane: Lane, turn: number): TurnRow[] {
+    return this.#sql
+      .exec<{ turn: number; body: string }>(
+        "SELECT turn, body FROM transcript WHERE lane = ?1 AND segment = (SELECT segment FROM transcript WHERE lane = ?1 AND turn = ?2 LIMIT 1) ORDER BY seq",
+        lane,
+        turn,
+      )
+      .toArray()
+      .map((row) => ({ turn: row.turn, message: JSON.parse(row.body) as ModelMessage }));
   }
 
   appendTranscript(lane: Lane, segment: number, turn: number, messages: readonly ModelMessage[]): void {

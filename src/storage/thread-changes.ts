@@ -121,7 +121,8 @@ export function post(
   // What was asked elsewhere is never answered here, whatever the caller believed.
   if (intent.threadId !== threadId || (asked !== threadId && asked !== rootThreadId))
     throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
-  const outbound = { ...intent, text: inManner(intent.text, source) };
+  const text = inManner(intent.text, source);
+  const outbound = { ...(text === intent.text ? {} : { fullText: intent.text }), ...intent, text };
   const seq = room.commit((nowMs) => {
     const row = store.log.append({ kind: "thread.outbound", outbound }, nowMs, intent.id);
     if (source !== webSource) room.openOutbound(intent.id, row, nowMs);

@@ -8,6 +8,7 @@ import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts"
 import { AlarmMux, Pump } from "./alarm-mux.ts";
 import type { Carrier } from "./outbound-ledger.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
+import { ThreadDrafts } from "./thread-drafts.ts";
 import { indexThread } from "./thread-index.ts";
 import type { Act } from "./thread-page.ts";
 import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
@@ -32,6 +33,7 @@ export type RoomHooks = {
 export class ThreadRoom {
   readonly store: ThreadStore;
   readonly alarms: AlarmMux;
+  readonly drafts: ThreadDrafts;
   readonly #storage: DurableObjectStorage;
   readonly #env: Env;
   readonly #hooks: RoomHooks;
@@ -59,8 +61,10 @@ export class ThreadRoom {
       moved: () => this.#tellMoved(),
       index: () => this.#index(),
       digest: () => this.#digest(),
+      draft: (deadline) => this.drafts.onDeadline(deadline),
       awake: async () => (hooks.catchingUp() ? Date.now() + limits.heartbeatMs : undefined),
     });
+    this.drafts = new ThreadDrafts(this.alarms, hooks.broadcast);
     this.#delivery = new Delivery(this.store, this.alarms, env, {
       delivered: () => faultPoint(readConfig(env).faultUrl, "thread.delivered"),
       settled: (waiting) => {

@@ -1,9 +1,10 @@
 // A Thread's own SQLite: the log, and beside it the cursors and the small state that its rows imply. The tables are made
 // with the first row that is kept, so that what the gate ignores leaves nothing behind.
 import { rowTaints } from "../core/authority.ts";
-import { deliveredKinds, isForRouter, rowKinds, type Subscription, toRow } from "../core/thread.ts";
+import { deliveredKinds, isForRouter, rowKinds, type Subscription, toRow, unknownThread } from "../core/thread.ts";
 import type { Logged, ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { EventLog } from "./event-log.ts";
@@ -289,3 +290,14 @@ export class ThreadStore {
 }
 
 const quoted = (kinds: readonly string[]): string => kinds.map((kind) => `'${kind}'`).join(", ");
+
+/** What `read` answers; of a thread that keeps nothing, an empty one. */
+export function readThread(
+  store: ThreadStore | undefined,
+  threadId: string,
+  range: { afterSeq: number; limit: number },
+): Awaited<ReturnType<ThreadRpc["read"]>> {
+  const about = store?.about();
+  if (!store || !about) return { info: unknownThread(threadId), rows: [], cards: [] };
+  return { info: store.info(about), rows: store.rowsAfter(range.afterSeq, range.limit), cards: store.cards() };
+}

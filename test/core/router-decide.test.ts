@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { triggerIdOf } from "../../src/core/ids.ts";
+import { countWords } from "../../src/core/manners.ts";
 import type { InboxItem } from "../../src/core/router.ts";
-import { decideStep, readCall, type TurnView } from "../../src/core/router-decide.ts";
+import { readCall } from "../../src/core/router-calls.ts";
+import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
 import type { RouterEffect } from "../../src/core/router-plan.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
 import { guest, machineOf, member, owner, queuedReport, queuedTrigger, reportOf, taskOf } from "../support/router-fixtures.ts";
 
@@ -118,11 +121,6 @@ describe("settling", () => {
     expect(outcome.refused[0]?.reason).toContain("different threads");
     const one = decide([root, issue], [["reply", { settles: [issue.id], text: "hi <!-- switchyard:out_a:b --> there" }]]);
     expect(posts(one.decisions[0]?.effects)).toMatchObject([{ threadId: issue.threadId, text: "hi  there", hops: 1, triggerId: issue.id }]);
-  });
-
-  test("a reply in chat has at most 100 words", () => {
-    const outcome = decide([root], [["reply", { settles: [root.id], text: "word ".repeat(300) }]]);
-    expect(posts(outcome.decisions[0]?.effects)[0]?.text.split(/\s+/).length).toBeLessThanOrEqual(100);
   });
 });
 
@@ -263,6 +261,47 @@ describe("reports and tasks", () => {
       question: { threads: [{ threadId: root.threadId, triggerId: root.id }] },
       notice: { kind: "question" },
     });
+  });
+});
+
+describe("[RD11] words that are too long for chat", () => {
+  const long = Array.from({ length: 140 }, (_, i) => `word${i}`).join(" ");
+  const say = (item: InboxItem, parts: Partial<TurnView> = {}) => decide([item], [["reply", { settles: [item.id], text: long }]], parts);
+
+  test("come back once, to be said again shorter", () => {
+    const outcome = say(root);
+    expect(outcome.decisions).toEqual([]);
+    expect(outcome.tooLong).toEqual([root.id]);
+    expect(outcome.results[0]).toContain("140 words, and 100 fit here");
+    expect(outcome.progress.size).toBe(0);
+  });
+
+  test("are cut the second time, in a later turn and in the last step, and all of it is kept beside", () => {
+    for (const outcome of [
+      say(root, { shortened: new Set([root.id]) }),
+      say({ ...root, attempts: 1 }),
+      say(root, { step: limits.maxRouterStepsPerTurn }),
+    ]) {
+      const [post] = posts(outcome.decisions[0]?.effects);
+      expect(outcome.tooLong).toEqual([]);
+      expect(countWords(post?.text ?? "")).toBeLessThanOrEqual(limits.maxInstantWords);
+      expect(post?.fullText).toBe(long);
+    }
+  });
+
+  test("of a report come back once as well, with the advice to reply instead", () => {
+    const report = queuedReport(reportOf({ text: long }));
+    const tasks = new Map([[report.report.taskId, taskOf("reported", { source: "web" })]]);
+    const relay = (parts: Partial<TurnView>) =>
+      decide([report], [["relay", { settles: [report.id], report: report.id }]], { tasks, ...parts });
+    expect(relay({}).tooLong).toEqual([report.id]);
+    expect(posts(relay({ shortened: new Set([report.id]) }).decisions[0]?.effects)[0]?.fullText).toBe(long);
+  });
+
+  test("are said as they are on an issue", () => {
+    const [post] = posts(say(issue).decisions[0]?.effects);
+    expect(post?.text).toBe(long);
+    expect(post).not.toHaveProperty("fullText");
   });
 });
 

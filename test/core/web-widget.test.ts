@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { TaskCard } from "../../src/protocol/task.ts";
-import type { WidgetRow, WidgetServerFrame } from "../../src/protocol/widget-frames.ts";
+import type { DraftFrame, WidgetRow, WidgetServerFrame } from "../../src/protocol/widget-frames.ts";
 import {
   announcement,
   applyFrame,
@@ -134,6 +134,82 @@ test("a question and a used-up allowance wait for the person; a machine does not
   expect(waitingCount(after([card(1, "waiting", { waitingFor: "you" })]))).toBe(1);
   expect(waitingCount(after([card(1, "paused")]))).toBe(1);
   expect(waitingCount(after([card(1, "waiting", { waitingFor: "studio-laptop" })]))).toBe(0);
+});
+
+const draft = (rev: number, text: string, over: Partial<DraftFrame> = {}): DraftFrame => ({
+  t: "draft",
+  threadId: root,
+  draftId: "out_a",
+  rev,
+  text,
+  state: "writing",
+  ...over,
+});
+const answer = (text: string, id = "out_a"): WidgetRow => ({ kind: "reply", id, replyKind: "reply", text, state: "sent", atMs: 1 });
+const texts = (state: Conversation): string[] =>
+  itemsOf(state, emptyOutbox).flatMap((item) => (item.kind === "draft" ? [item.draft.text] : item.kind === "row" ? [item.row.text] : []));
+
+test("[H6] a reply under way that is offered twice is one text, never empty, and its row takes its place", () => {
+  const chunks = Array.from({ length: 10 }, (_, i) => `c${i + 1} `);
+  const upTo = (n: number): string => chunks.slice(0, n).join("");
+  const frames: WidgetServerFrame[] = [
+    welcome,
+    row(root, 1, said("hello")),
+    draft(4, upTo(4)),
+    draft(4, upTo(4)),
+    { t: "caught_up" },
+    ...[5, 6, 7, 8, 9, 10].flatMap((n) => [draft(n, upTo(n)), draft(n, upTo(n)), draft(n - 1, upTo(n - 1))]),
+  ];
+  let state = emptyConversation;
+  const seen: string[][] = [];
+  for (const frame of frames) {
+    state = applyFrame(state, frame);
+    seen.push(texts(state).slice(1));
+  }
+  const shown = seen.slice(2);
+  expect(shown.every((parts) => parts.length === 1 && parts[0] !== "")).toBe(true);
+  for (const [before, next] of shown.slice(1).map((parts, i) => [shown[i]?.[0] ?? "", parts[0] ?? ""] as const))
+    expect(next.startsWith(before)).toBe(true);
+  expect(shown.at(-1)).toEqual([upTo(10)]);
+  const key = itemsOf(state, emptyOutbox).at(-1)?.key;
+  state = applyFrame(state, row(root, 2, answer(upTo(10))));
+  expect(texts(state)).toEqual(["hello", upTo(10)]);
+  expect(itemsOf(state, emptyOutbox).at(-1)?.key).toBe(key);
+  // A frame that was overtaken by the row changes nothing.
+  expect(applyFrame(state, draft(11, "late"))).toBe(state);
+  expect(applyFrame(state, draft(99, "", { state: "interrupted" }))).toBe(state);
+});
+
+test("a repeated or older draft changes nothing at all, and none is read out", () => {
+  const state = after([welcome, { t: "caught_up" }, draft(5, "five")]);
+  expect(applyFrame(state, draft(5, "five"))).toBe(state);
+  expect(applyFrame(state, draft(4, "four"))).toBe(state);
+  expect(announcement(state, draft(6, "six"))).toBeNull();
+  expect(announcement(state, row(root, 2, answer("six")))).toBe("Switchyard: six");
+});
+
+test("[Q2] a draft that broke off keeps its words and says so, goes on when its writer does, and leaves with the next answer", () => {
+  const broken = after([welcome, { t: "caught_up" }, draft(5, "half an ans"), draft(6, "", { state: "interrupted" })]);
+  expect(broken.drafts[root]).toMatchObject({ text: "half an ans", state: "interrupted" });
+  expect(applyFrame(broken, draft(7, "half an answer")).drafts[root]).toMatchObject({ text: "half an answer", state: "writing" });
+  expect(applyFrame(broken, row(root, 2, answer("another", "out_b"))).drafts).toEqual({});
+  // Somebody else's draft that broke off, of which this page saw nothing, is no news.
+  expect(after([draft(6, "", { state: "interrupted" })]).drafts).toEqual({});
+});
+
+test("[Q2] on a new connection a draft of which nobody speaks any more is interrupted; one that is offered again stays as it was", () => {
+  const before = after([welcome, { t: "caught_up" }, draft(5, "half"), draft(9, "other", { threadId: "thr_topic", draftId: "out_b" })]);
+  const again = after([welcome, draft(5, "half"), { t: "caught_up" }], before);
+  expect(again.drafts[root]).toMatchObject({ text: "half", state: "writing" });
+  expect(again.drafts.thr_topic).toMatchObject({ text: "other", state: "interrupted" });
+});
+
+test("a draft that will not be said is taken back; a draft in a task's thread stands in its card", () => {
+  const state = after([welcome, draft(5, "half")]);
+  expect(texts(applyFrame(state, draft(6, "half", { state: "dropped" })))).toEqual([]);
+  expect(applyFrame(state, draft(6, "", { draftId: "out_other", state: "dropped" }))).toBe(state);
+  const [task] = itemsOf(after([welcome, row(root, 1, topic), draft(5, "half", { threadId: "thr_topic" })]), emptyOutbox);
+  expect(task?.kind === "topic" && task.topic.draft?.text).toBe("half");
 });
 
 test("queued messages stand by themselves, with their latest words, and are in the conversation once the task has read them", () => {

@@ -1,6 +1,6 @@
 // `npm test`: a browser is found or installed, the browser parts and the Worker are built, all tests run, and the plain count comes last.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { buildAssets } from "../../src/local/build.ts";
@@ -34,6 +34,10 @@ const { status } = spawnSync(
   ],
   { cwd: root, stdio: "inherit" },
 );
+if (!existsSync(reportFile)) {
+  console.error("The test runner ended before it could report; see above.");
+  process.exit(1);
+}
 const report = JSON.parse(readFileSync(reportFile, "utf8")) as Report;
 rmSync(scratch, { recursive: true, force: true });
 // A file that cannot be loaded has no tests to count: it counts as one failure.

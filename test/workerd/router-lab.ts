@@ -15,7 +15,7 @@ export const objects: Env = { ...(env as unknown as Env) };
 
 let count = 0;
 /** A word that occurs in nothing else. */
-const unique = (): string => `word${Date.now().toString(36)}n${++count}`;
+export const unique = (): string => `word${Date.now().toString(36)}n${++count}`;
 
 export type Lab = { token: string; readonly router: RouterRpc & { fetch(request: Request): Promise<Response> } };
 

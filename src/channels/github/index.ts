@@ -1,7 +1,7 @@
 // GitHub as a channel: we answer as a comment in the issue or pull request, and find our comment again by its marker.
 import * as z from "zod/mini";
-import { excerpt } from "../../core/context.ts";
 import { addMarker, markerOf } from "../../core/marker.ts";
+import { splitText } from "../../core/split-text.ts";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import { limits } from "../../protocol/limits.ts";
@@ -60,4 +60,8 @@ function markerSecret(config: Config): string {
   return config.sessionSecret;
 }
 
-const bodyOf = (message: OutboundMessage): string => excerpt(message.outbound.text.replaceAll("\0", ""), maxCommentChars);
+/** What is longer than a comment is cut where a reader would pause, with its code blocks closed. */
+function bodyOf(message: OutboundMessage): string {
+  const [first = "", ...more] = splitText(message.outbound.text.replaceAll("\0", ""), maxCommentChars);
+  return more.length === 0 ? first : `${first}\n\n…`;
+}

@@ -6,7 +6,7 @@ import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
 import { write } from "./keep.ts";
-import { PendingMessage, RowView } from "./message.tsx";
+import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
 import { act, amend, say } from "./store.ts";
 
@@ -151,6 +151,7 @@ export function TaskCardView(props: { topic: TopicView }) {
         {topic.latest.map((shown) => (
           <RowView key={shown.seq} shown={shown} />
         ))}
+        {topic.draft ? <DraftView draft={topic.draft} /> : null}
         {topic.pending.map((entry) => (
           <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
         ))}

@@ -9,7 +9,7 @@ import { TaskCardView } from "./card.tsx";
 import { Composer } from "./composer.tsx";
 import { framed, hostTitle, meetHost, shown, tellHost } from "./host.ts";
 import { keepsAcrossReloads } from "./keep.ts";
-import { PendingMessage, RowView } from "./message.tsx";
+import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { Item } from "./model.ts";
 import { conversation, dropRefusal, items, link, outbox, retry, say, spoken, start, visitNote, waiting } from "./store.ts";
 
@@ -110,7 +110,8 @@ function Welcome(props: { onPick: (text: string) => void }) {
   );
 }
 
-const timeOf = (item: Item): number => (item.kind === "topic" ? item.topic.atMs : item.kind === "row" ? item.row.atMs : item.entry.atMs);
+const timeOf = (item: Item): number =>
+  item.kind === "topic" ? item.topic.atMs : item.kind === "row" ? item.row.atMs : item.kind === "draft" ? item.draft.rev : item.entry.atMs;
 
 function Items(props: { list: readonly Item[] }) {
   const lastOwn = props.list.findLastIndex((item) => item.kind === "row" && item.row.kind === "message" && item.row.from.you);
@@ -124,6 +125,7 @@ function Items(props: { list: readonly Item[] }) {
         {head}
         {item.kind === "topic" ? <TaskCardView topic={item.topic} /> : null}
         {item.kind === "row" ? <RowView shown={item} delivered={at === lastOwn} /> : null}
+        {item.kind === "draft" ? <DraftView draft={item.draft} /> : null}
         {item.kind === "pending" ? <PendingMessage entry={item.entry} /> : null}
       </div>
     );

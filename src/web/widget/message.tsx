@@ -1,8 +1,8 @@
 // One message of the conversation, in the root or in a card.
 import { ShapeIcon } from "../shared/icons.tsx";
-import { Folded, FoldedMarkdown, isLong } from "../shared/markdown.tsx";
+import { Folded, FoldedMarkdown, isLong, Markdown } from "../shared/markdown.tsx";
 import { clockTime, exact } from "../shared/time.ts";
-import type { ShownRow } from "./model.ts";
+import type { Draft, ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
 import { conversation, link } from "./store.ts";
 
@@ -35,11 +35,25 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
         <div class={row.replyKind === "notice" ? "message message-notice" : "message"} title={exact(row.atMs)}>
           <p class="hidden-visually">{conversation.value.welcome?.agentName ?? "Answer"}:</p>
           <FoldedMarkdown text={row.text} />
+          {row.fullText === undefined ? null : (
+            <details>
+              <summary>Show the full text</summary>
+              <Markdown text={row.fullText} />
+            </details>
+          )}
           {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
         </div>
       );
   }
 }
+
+/** A reply while it is written: quiet, and not read out; its row is. */
+export const DraftView = ({ draft }: { draft: Draft }) => (
+  <div class="message message-draft" aria-busy={draft.state === "writing"}>
+    <FoldedMarkdown text={draft.text} />
+    {draft.state === "writing" ? null : <p class="fine muted">Interrupted. Your message is kept and will be answered.</p>}
+  </div>
+);
 
 const OwnMessage = (props: { text: string; atMs: number; state: string | null }) => (
   <div class="message message-own">

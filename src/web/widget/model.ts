@@ -1,22 +1,27 @@
 // What the page knows of the conversation, and how each frame changes it. Every frame may come twice.
 import type { TaskCard } from "../../protocol/task.ts";
-import type { WidgetRow, WidgetServerFrame } from "../../protocol/widget-frames.ts";
+import type { DraftFrame, WidgetRow, WidgetServerFrame } from "../../protocol/widget-frames.ts";
 import { statusView } from "../shared/status.ts";
 import { type Outbox, type OutboxEntry, rootPlaceholder } from "./outbox.ts";
 
 export type ShownRow = { seq: number; row: WidgetRow };
 type Welcome = Extract<WidgetServerFrame, { t: "welcome" }>;
 
+/** A reply that is being written; interrupted also from a new connection on, until the server speaks of it again. */
+export type Draft = Omit<DraftFrame, "t">;
+
 export type Conversation = {
   welcome: Omit<Welcome, "t"> | null;
   /** Rows of each thread, by sequence number. */
   rows: Readonly<Record<string, readonly ShownRow[]>>;
   cards: Readonly<Record<string, TaskCard>>;
+  /** The newest draft of each thread. */
+  drafts: Readonly<Record<string, Draft>>;
   /** False until all that happened before is on the page: until then nothing is announced. */
   caughtUp: boolean;
 };
 
-export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, caughtUp: false };
+export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, drafts: {}, caughtUp: false };
 
 /** Adds a row once, in its place; a repeat gives the same list back. */
 export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow): readonly ShownRow[] {
@@ -25,18 +30,47 @@ export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow
   return rows[at]?.seq === seq ? rows : rows.toSpliced(at, 0, { seq, row });
 }
 
+const isReplyOf = (row: WidgetRow, draftId: string): boolean => row.kind === "reply" && row.id === draftId;
+
+function withDraft(state: Conversation, draft: Draft | null, threadId = draft?.threadId ?? ""): Conversation {
+  const { [threadId]: _, ...drafts } = state.drafts;
+  return { ...state, drafts: draft ? { ...drafts, [threadId]: draft } : drafts };
+}
+
+/** The newest words count; what has its row already, or was seen in a newer form, changes nothing. */
+function applyDraft(state: Conversation, frame: DraftFrame): Conversation {
+  const { t: _, ...draft } = frame;
+  const { threadId, draftId, rev, state: to } = draft;
+  const known = state.drafts[threadId];
+  const same = known?.draftId === draftId;
+  if (known && (known.rev > rev || (known.rev === rev && known.state === to))) return state;
+  if (state.rows[threadId]?.some(({ row }) => isReplyOf(row, draftId))) return state;
+  if (to === "writing") return withDraft(state, draft);
+  if (!same) return state;
+  // Who says that a draft broke off may not know its words.
+  return withDraft(state, to === "dropped" ? null : { ...draft, text: draft.text || known.text }, threadId);
+}
+
 /** The next conversation; the same object when the frame brought nothing new. */
 export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conversation {
   switch (frame.t) {
     case "welcome": {
       const { t: _, ...welcome } = frame;
-      return { ...state, welcome, caughtUp: false };
+      const drafts = Object.values(state.drafts).map((draft) => [draft.threadId, { ...draft, state: "interrupted" }]);
+      return { ...state, welcome, drafts: Object.fromEntries(drafts), caughtUp: false };
     }
     case "row": {
       const known = state.rows[frame.threadId] ?? [];
       const next = insertRow(known, frame.seq, frame.row);
-      return next === known ? state : { ...state, rows: { ...state.rows, [frame.threadId]: next } };
+      if (next === known) return state;
+      const shown = { ...state, rows: { ...state.rows, [frame.threadId]: next } };
+      const draft = state.drafts[frame.threadId];
+      // The row replaces its draft; a draft that broke off leaves with whatever is said next.
+      const ends = draft && (isReplyOf(frame.row, draft.draftId) || (draft.state === "interrupted" && frame.row.kind === "reply"));
+      return ends ? withDraft(shown, null, frame.threadId) : shown;
     }
+    case "draft":
+      return applyDraft(state, frame);
     case "card": {
       const known = state.cards[frame.card.taskId];
       if (known && known.revision >= frame.card.revision) return state;
@@ -66,6 +100,7 @@ export type TopicView = {
   /** The last answer and what came after it. */
   latest: readonly ShownRow[];
   pending: readonly OutboxEntry[];
+  draft: Draft | null;
   /** Messages that wait until the current work has reported, oldest first. */
   queued: readonly { clientMsgId: string; text: string }[];
   /** Buttons that were pressed and are not confirmed yet. */
@@ -75,6 +110,7 @@ export type TopicView = {
 export type Item =
   | { kind: "row"; key: string; seq: number; row: Exclude<WidgetRow, { kind: "topic" | "amend" }> }
   | { kind: "topic"; key: string; topic: TopicView }
+  | { kind: "draft"; key: string; draft: Draft }
   | { kind: "pending"; key: string; entry: OutboxEntry };
 
 const isSend = (entry: OutboxEntry): boolean => entry.frame.t === "send";
@@ -126,16 +162,24 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
     earlier: all.slice(0, cut),
     latest: all.slice(cut),
     pending: pendingOf(outbox, rows, [row.topicThreadId]),
+    draft: state.drafts[row.topicThreadId] ?? null,
     queued,
     pressed,
   };
 }
 
+/** A draft and its row are one place on the page, as a message and its row are. */
+const replyKey = (outboundId: string): string => `reply:${outboundId}`;
+const rowKey = (row: WidgetRow, seq: number): string => {
+  if (row.kind === "message" && row.clientMsgId) return `row:${row.clientMsgId}`;
+  return row.kind === "reply" && row.id !== undefined ? replyKey(row.id) : `row:${seq}`;
+};
+
 function itemOf({ seq, row }: ShownRow, state: Conversation, outbox: Outbox): Item[] {
   if (row.kind === "amend") return [];
   return row.kind === "topic"
     ? [{ kind: "topic", key: row.taskId, topic: topicView(state, outbox, row) }]
-    : [{ kind: "row", key: `row:${(row.kind === "message" && row.clientMsgId) || seq}`, seq, row }];
+    : [{ kind: "row", key: rowKey(row, seq), seq, row }];
 }
 
 /** The page from top to bottom: messages, tasks as cards, and what waits to be sent. */
@@ -143,6 +187,8 @@ export function itemsOf(state: Conversation, outbox: Outbox): Item[] {
   const rootId = state.welcome?.rootThreadId ?? null;
   const rows = rootId === null ? [] : (state.rows[rootId] ?? []);
   const items = rows.flatMap((shown) => itemOf(shown, state, outbox));
+  const draft = rootId === null ? undefined : state.drafts[rootId];
+  if (draft) items.push({ kind: "draft", key: replyKey(draft.draftId), draft });
   const pending = pendingOf(outbox, rows, rootId === null ? [rootPlaceholder] : [rootPlaceholder, rootId]);
   return [...items, ...pending.map((entry): Item => ({ kind: "pending", key: `row:${entry.frame.clientMsgId}`, entry }))];
 }
@@ -179,6 +225,8 @@ export function announcement(before: Conversation, frame: WidgetServerFrame): st
     }
     case "refused":
       return frame.message;
+    // Its row is announced, once: a voice that reads half sentences again and again helps nobody.
+    case "draft":
     case "welcome":
     case "ack":
     case "caught_up":

@@ -203,6 +203,7 @@ function receive(frame: WidgetServerFrame): void {
         break;
       case "row":
       case "card":
+      case "draft":
       case "caught_up":
         break;
     }

@@ -1,0 +1,34 @@
+// What a turn's calls ask to read: found by words, or recalled by id.
+
+import type { InboxItem } from "../src/core/router.ts";
+import { refuseRecall } from "../src/core/router-items.ts";
+import { renderFound, scopeOf } from "../src/core/router-memory.ts";
+import { type ReadAnswer, readsOf } from "../src/core/router-turn.ts";
+import type { Env } from "../src/env.ts";
+import type { ModelReply } from "../src/protocol/model.ts";
+import type { Lane } from "../src/protocol/principal.ts";
+import { recallObject } from "../src/storage/recall.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
+
+/** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
+export async function readAll(
+  env: Env,
+  ledger: RouterLedger,
+  turn: { lane: Lane; items: ReadonlyMap<string, InboxItem> },
+  calls: ModelReply["calls"],
+): Promise<Map<number, ReadAnswer>> {
+  const items = [...turn.items.values()];
+  const answers = await Promise.all(
+    readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
+      const { index, page } = read;
+      if (read.read === "find") {
+        const found = ledger.memory.find(read.query, scopeOf(turn.lane, items), page);
+        return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false }];
+      }
+      const refused = refuseRecall(turn.lane, read.id, items);
+      if (refused !== null) return [index, { text: refused, tainting: false }];
+      return [index, ledger.recall(read.id) ?? (await recallObject(env, { id: read.id, page }))];
+    }),
+  );
+  return new Map(answers);
+}

@@ -1,0 +1,45 @@
+// [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
+import type { DraftFrame } from "../protocol/widget-frames.ts";
+import { readPartialObject } from "./partial-json.ts";
+import type { InboxItem } from "./router.ts";
+import { decisionIdOf, type ItemProgress } from "./router-decide.ts";
+import { mannerOf, outboundIdOf, stripMarkers } from "./router-plan.ts";
+
+/** A call that is being written. */
+export type WrittenCall = { tool: string; json: string };
+
+export type DraftView = {
+  turn: number;
+  step: number;
+  items: ReadonlyMap<string, InboxItem>;
+  progress: ReadonlyMap<string, ItemProgress>;
+};
+
+/** Tools after which words about the same item may go to another thread. */
+const moving = new Set(["dispatch"]);
+
+/**
+ * The reply of the last call, or null: not a reply, not known yet whom it answers, or its place is not certain. Only the settled
+ * items' own thread ever gets it, as with the reply itself.
+ */
+export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<DraftFrame, "threadId" | "draftId" | "text"> | null {
+  const index = calls.length - 1;
+  const call = calls[index];
+  if (call?.tool !== "reply" || calls.some(({ tool }) => moving.has(tool))) return null;
+  const fields = readPartialObject(call.json);
+  const settles = fields.get("settles");
+  const words = fields.get("text")?.value;
+  if (settles?.whole !== true || !Array.isArray(settles.value) || typeof words !== "string") return null;
+  const asked = [...new Set(settles.value.filter((id) => typeof id === "string"))];
+  const free = asked.filter((id) => view.items.has(id) && view.progress.get(id)?.spoken !== true);
+  const items = free.flatMap((id) => view.items.get(id) ?? []);
+  const threads = new Set(items.map((item) => item.threadId));
+  const [threadId] = threads;
+  if (threadId === undefined || threads.size > 1) return null;
+  if (free.some((id) => view.progress.get(id)?.target)) return null;
+  // A report's thread is shown by what is relayed from it; only an answer to somebody is seen while it is written.
+  if (!items.every((item) => item.kind === "trigger" && mannerOf(item.trigger.source) === "instant")) return null;
+  const text = stripMarkers(words);
+  if (text === "") return null;
+  return { threadId, draftId: outboundIdOf(threadId, decisionIdOf(view, index, free)), text };
+}

@@ -1,0 +1,196 @@
+// [L1] One step of a language model over its stream: the pieces are shown, the reply is taken only when it is whole.
+import type { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import * as z from "zod/mini";
+import type { ModelConfig } from "../env.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { Model, ModelMessage, ModelReply, ModelRequest, ModelUsage, ToolSpecs } from "../protocol/model.ts";
+import { modelFault, streamFault } from "./model-fault.ts";
+
+type ChatModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
+/** What every provider package gives us: one request, its answer as a stream of parts. */
+export type StreamingModel = Pick<ChatModel, "doStream">;
+type CallOptions = Parameters<ChatModel["doStream"]>[0];
+type Part = Awaited<ReturnType<ChatModel["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
+export type Prompt = CallOptions["prompt"];
+type PromptMessage = Prompt[number];
+
+export type Dialect = {
+  /** A last word on the prompt: marks for the provider's cache, and the like. */
+  prompt?: (prompt: Prompt) => Prompt;
+  /** Looks at each chunk of one answer as it came, and throws when it cannot be trusted. */
+  inspect?: () => (chunk: unknown) => void;
+  /** What the provider may be sent as a call's input. Without it: whatever the model wrote. */
+  input?: (input: unknown) => unknown;
+};
+
+/** A `Model` of a provider package. Retrying is the caller's decision: one call is one request. */
+export function oneStepModel(model: StreamingModel, config: ModelConfig, dialect: Dialect = {}): Model {
+  return {
+    name: config.modelName,
+    async call(request, options) {
+      if (config.problem !== null) throw new Fault("bad_input", config.problem, { retry: "never" });
+      const timeoutMs = Math.min(options.timeoutMs, config.timeoutMs);
+      // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
+      const limit = new AbortController();
+      const timer = setTimeout(() => limit.abort(), timeoutMs);
+      void options.unwanted?.then(() => limit.abort());
+      try {
+        return checked(await readReply(model, callOptions(request, dialect, limit.signal), dialect.inspect?.(), options.onPiece));
+      } catch (error) {
+        throw modelFault(error, config, limit.signal.aborted, timeoutMs);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}
+
+function callOptions(request: ModelRequest, dialect: Dialect, abortSignal: AbortSignal): CallOptions {
+  const prompt: Prompt = [
+    { role: "system", content: request.system },
+    ...request.messages.map((message) => toPrompt(message, dialect.input ?? ((input) => input))),
+  ];
+  const tools = toTools(request.tools);
+  return {
+    prompt: dialect.prompt?.(prompt) ?? prompt,
+    ...(tools.length > 0 ? { tools, toolChoice: { type: "auto" as const } } : {}),
+    maxOutputTokens: request.maxOutputTokens,
+    abortSignal,
+    includeRawChunks: dialect.inspect !== undefined,
+  };
+}
+
+/** The schema is only shown to the model: input comes back as the model wrote it, and the caller refuses what does not fit. */
+const toTools = (specs: ToolSpecs): NonNullable<CallOptions["tools"]> =>
+  Object.entries(specs).map(([name, spec]) => ({
+    type: "function" as const,
+    name,
+    description: spec.description,
+    inputSchema: z.toJSONSchema(spec.input, { target: "draft-7", io: "input" }) as object,
+  }));
+
+function toPrompt(message: ModelMessage, input: (input: unknown) => unknown): PromptMessage {
+  switch (message.role) {
+    case "user":
+      return { role: "user", content: [{ type: "text", text: message.text }] };
+    case "assistant":
+      return {
+        role: "assistant",
+        content: [
+          ...(message.text !== "" || message.calls.length === 0 ? [{ type: "text" as const, text: message.text }] : []),
+          ...message.calls.map((call) => ({
+            type: "tool-call" as const,
+            toolCallId: call.callId,
+            toolName: call.tool,
+            input: input(call.input ?? {}),
+          })),
+        ],
+      };
+    case "tool":
+      return {
+        role: "tool",
+        content: [
+          { type: "tool-result", toolCallId: message.callId, toolName: message.tool, output: { type: "text", value: message.output } },
+        ],
+      };
+  }
+}
+
+async function readReply(
+  model: StreamingModel,
+  options: CallOptions,
+  inspect: ((chunk: unknown) => void) | undefined,
+  onPiece: Parameters<Model["call"]>[1]["onPiece"],
+): Promise<ModelReply> {
+  const { abortSignal } = options;
+  // A provider that does not heed the signal must not hold the caller: whoever loses this race is left alone.
+  const aborted = new Promise<never>((_, reject) => abortSignal?.addEventListener("abort", () => reject(abortSignal.reason)));
+  const { stream } = await Promise.race([model.doStream(options), aborted]);
+  const parts = stream.getReader();
+  const reply: ModelReply = { text: "", calls: [], usage: null, finish: "other" };
+  const order = new Map<string, { index: number; tool: string }>();
+  let whole = false;
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([parts.read(), aborted]);
+      if (done) break;
+      const part: Part = value;
+      switch (part.type) {
+        case "text-delta":
+          reply.text += part.delta;
+          onPiece?.({ kind: "text", delta: part.delta });
+          break;
+        case "tool-input-start":
+          order.set(part.id, { index: order.size, tool: part.toolName });
+          break;
+        case "tool-input-delta": {
+          const call = order.get(part.id);
+          if (call) onPiece?.({ kind: "call", ...call, delta: part.delta });
+          break;
+        }
+        case "tool-call":
+          reply.calls.push({ callId: part.toolCallId, tool: part.toolName, input: readInput(part.input) });
+          break;
+        case "finish":
+          // Without the provider's own word the answer ended because the connection did.
+          whole = part.finishReason.raw !== undefined;
+          reply.finish = finishOf(part.finishReason.unified);
+          reply.usage = usageOf(part.usage);
+          break;
+        case "raw":
+          inspect?.(part.rawValue);
+          break;
+        case "error":
+          throw streamFault(part.error);
+        default:
+      }
+    }
+  } finally {
+    // Ends the request of an answer that nobody will read.
+    void parts.cancel().catch(() => undefined);
+  }
+  if (!whole) throw new Fault("provider", "The model's answer broke off before its end; it is asked again.", { retry: "later" });
+  return reply;
+}
+
+/** Arguments as the model wrote them: parsed when they are JSON, else their text, which no schema takes. */
+function readInput(text: string): unknown {
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text, (key, value: unknown) => {
+      if (key === "__proto__") throw new SyntaxError("no key of ours");
+      return value;
+    });
+  } catch (error) {
+    if (error instanceof SyntaxError) return text;
+    throw error;
+  }
+}
+
+/** An answer without words and calls, or with two calls of one id, cannot be acted on: the provider's fault, not the task's. */
+function checked(reply: ModelReply): ModelReply {
+  if (reply.text === "" && reply.calls.length === 0)
+    throw new Fault("provider", "The model gave an empty answer; it is asked again.", { retry: "later" });
+  if (new Set(reply.calls.map((call) => call.callId)).size !== reply.calls.length)
+    throw new Fault("provider", "The model gave two of its tool calls the same id; it is asked again.", { retry: "later" });
+  return reply;
+}
+
+function usageOf(usage: Extract<Part, { type: "finish" }>["usage"]): ModelUsage | null {
+  const { inputTokens, outputTokens } = usage;
+  if (inputTokens.total === undefined || outputTokens.total === undefined) return null;
+  return { inputTokens: inputTokens.total, cachedTokens: inputTokens.cacheRead ?? 0, outputTokens: outputTokens.total };
+}
+
+function finishOf(reason: string): ModelReply["finish"] {
+  switch (reason) {
+    case "stop":
+      return "stop";
+    case "tool-calls":
+      return "tools";
+    case "length":
+      return "length";
+    default:
+      return "other";
+  }
+}

@@ -1,0 +1,34 @@
+// `npm run replay -- tsk_…|router --step K`: prints the bytes of the request that a task, or the router, sent to its model at step K.
+import { parseArgs } from "node:util";
+import { ConsoleClient } from "./console-client.ts";
+import { readSettings } from "./settings.ts";
+
+const usage = `npm run replay -- tsk_…|router --step K [options]
+  --url URL        the deployment; the local one without it
+  --token TOKEN    its OPERATOR_TOKEN
+  --state DIR      where the local one keeps its state, default .wrangler/state`;
+
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({
+    args: process.argv.slice(2),
+    allowPositionals: true,
+    options: { step: { type: "string" }, url: { type: "string" }, token: { type: "string" }, state: { type: "string" } },
+  });
+  const [of, ...others] = positionals;
+  const step = Number(values.step);
+  if (of === undefined || others.length > 0 || !(of === "router" || of.startsWith("tsk_")) || !Number.isInteger(step) || step < 1)
+    throw new Error(usage);
+  const settings = readSettings(values.state === undefined ? [] : ["--state", values.state]);
+  const token = values.token ?? (values.url === undefined ? settings.bindings.OPERATOR_TOKEN : process.env.OPERATOR_TOKEN);
+  if (!token) throw new Error(`The operator token is missing: give --token, or set OPERATOR_TOKEN.\n${usage}`);
+  const client = new ConsoleClient(values.url?.replace(/\/+$/, "") ?? `http://127.0.0.1:${settings.port}`, token);
+  const { bytes, model, complete } = await client.replay(of, step);
+  const size = Buffer.byteLength(bytes);
+  console.error(`${of}, step ${step}: ${size} bytes to "${model}"${complete ? "" : "; public text that was read then is not kept"}`);
+  process.stdout.write(bytes);
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});
