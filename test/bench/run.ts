@@ -5,7 +5,6 @@ import { parseArgs } from "node:util";
 import { buildAssets } from "../../src/local/build.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
 import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
-import { essayEndToEnd, fullEndToEnd, quickEndToEnd } from "./essay-e2e.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
 
@@ -15,7 +14,6 @@ type Bench = (quick: boolean) => Promise<{ result: Result; svg?: string }>;
 
 const benches: Record<string, Bench> = {
   "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
-  "essay-e2e": (quick) => essayEndToEnd(quick ? quickEndToEnd : fullEndToEnd),
   "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
 };
 
