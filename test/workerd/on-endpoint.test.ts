@@ -73,18 +73,9 @@ test("every machine tool becomes a command of its own kind, and no other tool do
     );
   }
   const others = Object.keys(workerTools).filter((tool) => !isMachineCall({ callId: "c", tool, input: {} } as unknown as WorkerCall));
-  expect(others).toEqual([
-    "stop_command",
-    "read_output",
-    "report",
-    "recall",
-    "wait",
-    "note",
-    "spawn",
-    "tell_child",
-    "stop_child",
-    "hand_off",
-  ]);
+  const known: readonly string[] = machineTools;
+  expect(others).toEqual(Object.keys(workerTools).filter((tool) => !known.includes(tool)));
+  expect(others).toContain("report");
 });
 
 test.each([
