@@ -1,7 +1,7 @@
 // The whole system as real processes: workerd with its objects on a folder, the shipped daemon, stand-ins on loopback; killed and restarted on demand.
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
@@ -10,6 +10,7 @@ import path from "node:path";
 import type { Miniflare } from "miniflare";
 import { ConsoleClient } from "../../src/local/console-client.ts";
 import { daemonCommand, startDaemon } from "../../src/local/daemon-process.ts";
+import { childrenNamed } from "../../src/local/processes.ts";
 import { WidgetClient } from "../../src/local/widget-client.ts";
 import { startWorker } from "../../src/local/worker.ts";
 import type { Logged } from "../../src/protocol/events.ts";
@@ -46,22 +47,6 @@ export async function eventually<T>(
     if (Date.now() > deadlineMs) throw new Error(`There was no ${what} within ${timeoutMs} ms.`, { cause: last });
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-/** Process ids of workerd below this process. */
-function workerdPids(): number[] {
-  const children = new Map<number, { parent: number; name: string }>();
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-      const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
-      children.set(Number(entry), { parent: Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]), name });
-    } catch {
-      // It ended between the listing and the reading.
-    }
-  }
-  return [...children].filter(([, { parent, name }]) => parent === process.pid && name.startsWith("workerd")).map(([pid]) => pid);
 }
 
 /** Counts the fault points as they are reached, and kills workerd (-9) at the armed one. */
@@ -172,7 +157,7 @@ export class System {
 
   /** SIGKILL to workerd; the runtime's supervisor starts it again on the same folder and port. */
   killWorkerd(): void {
-    for (const pid of workerdPids()) process.kill(pid, "SIGKILL");
+    for (const { pid } of childrenNamed("workerd")) process.kill(pid, "SIGKILL");
   }
 
   async cron(): Promise<void> {

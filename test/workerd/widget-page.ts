@@ -55,7 +55,7 @@ export class Page {
     socket.accept();
   }
 
-  /** Opens a socket with a ticket of this session; `hello` is the caller's. */
+  /** Opens a socket with a ticket of the signed-in person; `hello` is the caller's. */
   static async open(from: string, headers: Record<string, string> = { origin }): Promise<Page> {
     return Page.with(await ticket(from), headers);
   }
