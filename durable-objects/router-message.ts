@@ -1,4 +1,5 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
+import { readersOf } from "../src/core/router.ts";
 import { capObserved, maxSegmentChars, policiesToShow, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, turnTerms } from "../src/core/router-memory.ts";
 import type { ModelMessage } from "../src/protocol/model.ts";
@@ -38,7 +39,8 @@ export function composeTurn(
   }
   const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, lookedThrough, ["router.decision"]);
   const people = items.flatMap((item) => (item.kind === "trigger" ? [item.trigger.principal.id] : []));
-  const facts = lane === "team" ? capFacts(lane, memory.relevant(turnTerms(items), people)) : [];
+  const readers = readersOf(items, (taskId) => store.task(taskId)?.audience);
+  const facts = lane === "team" ? capFacts(lane, memory.relevant(turnTerms(items), people, readers)) : [];
   const tasks = store.tasks();
   const machines = lane === "team" ? store.machines() : [];
   const text = renderTurn({
@@ -46,6 +48,7 @@ export function composeTurn(
     lane,
     items,
     tasks,
+    readers,
     machines,
     facts,
     policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),

@@ -1,13 +1,13 @@
 // What a turn's calls ask to read: found by words, or recalled by id.
 
-import type { InboxItem } from "../src/core/router.ts";
+import { type InboxItem, readersOf } from "../src/core/router.ts";
 import { refuseRecall } from "../src/core/router-items.ts";
 import { renderFound, scopeOf } from "../src/core/router-memory.ts";
 import { type ReadAnswer, readsOf } from "../src/core/router-turn.ts";
 import type { Env } from "../src/env.ts";
 import type { ModelReply } from "../src/protocol/model.ts";
 import type { Lane } from "../src/protocol/principal.ts";
-import { recallObject } from "../src/storage/recall.ts";
+import { recallObject, shownTo } from "../src/storage/recall.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
 /** Reads happen before the step commits: they have no effect, and so each call gets its result in one transaction. */
@@ -18,16 +18,20 @@ export async function readAll(
   calls: ModelReply["calls"],
 ): Promise<Map<number, ReadAnswer>> {
   const items = [...turn.items.values()];
+  const readers = readersOf(items, (taskId) => ledger.store.task(taskId)?.audience);
   const answers = await Promise.all(
     readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
       const { index, page } = read;
       if (read.read === "find") {
-        const found = ledger.memory.find(read.query, scopeOf(turn.lane, items), page);
-        return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false }];
+        const found = ledger.memory.find(read.query, scopeOf(turn.lane, items, readers), page);
+        const heard = found.hits.map((hit) => hit.audience);
+        return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false, heard }];
       }
       const refused = refuseRecall(turn.lane, read.id, items);
-      if (refused !== null) return [index, { text: refused, tainting: false }];
-      return [index, ledger.recall(read.id) ?? (await recallObject(env, { id: read.id, page }))];
+      if (refused !== null) return [index, { text: refused, tainting: false, heard: [] }];
+      const own = ledger.recall(read.id);
+      const { text, tainting, audience } = own ? shownTo(own, read.id, readers) : await recallObject(env, { id: read.id, page, readers });
+      return [index, { text, tainting, heard: audience === undefined ? [] : [audience] }];
     }),
   );
   return new Map(answers);

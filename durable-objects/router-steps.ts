@@ -34,7 +34,7 @@ type Turn = {
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
 };
-type StepInput = Required<Pick<TurnView, "progress" | "shortened">> & {
+type StepInput = Required<Pick<TurnView, "progress" | "shortened" | "heard">> & {
   reply: ModelReply;
   reads: Map<number, ReadAnswer>;
   tainted: boolean;
@@ -97,6 +97,7 @@ export class RouterSteps {
     const used = new Set<string>();
     let readCount = 0;
     const shortened = new Set<string>();
+    const heard: string[] = [];
     const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
@@ -111,8 +112,9 @@ export class RouterSteps {
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
-      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, shortened, tainted, before });
+      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, shortened, heard: [...heard], tainted, before });
       progress = outcome.progress;
+      heard.push(...[...reads.values()].flatMap((read) => read.heard));
       for (const id of outcome.tooLong) shortened.add(id);
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
@@ -136,8 +138,8 @@ export class RouterSteps {
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
     const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
     const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
-    const { progress, shortened } = input;
-    const outcome = decideStep({ ...view, progress, shortened, tasks, machines: store.machines() }, input.reply.calls);
+    const { progress, shortened, heard } = input;
+    const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.reply.calls);
     const known = new Set(turn.items.keys());
     const keptId = `kept_${turn.turn}_${step}`;
     const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });

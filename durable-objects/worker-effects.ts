@@ -200,7 +200,7 @@ async function answerRead(env: Env, taskId: string, read: WorkerRead): Promise<{
       const { text, tainting } = await recallObject(env, {
         id: read.id,
         page: read.page,
-        ...(read.audience === null ? {} : { audience: read.audience }),
+        ...(read.audience === null ? {} : { readers: [read.audience] }),
       });
       return { output: text, tainting };
     }

@@ -5,6 +5,9 @@ import { type Trigger, timerKind } from "../protocol/trigger.ts";
 /** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
 export const webAudience = (personId: string): string => `web ${personId}`;
 
+/** For everybody of the team, wherever they ask. */
+export const teamAudience = "";
+
 /** [A8] The audience of a trigger's thread. */
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
   // A schedule speaks into the conversation of the person who made it.
@@ -20,4 +23,11 @@ export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote"
  * [A8] Whether words of one audience may be handed to another: to itself, and from a shared place into a conversation of
  * one person of the team. What one person wrote in their own conversation goes nowhere else.
  */
-export const mayFlow = (from: string, to: string): boolean => from === to || (to.startsWith("web ") && !from.startsWith("web "));
+export const mayFlow = (from: string, to: string): boolean =>
+  from === teamAudience || from === to || (to.startsWith("web ") && !from.startsWith("web "));
+
+/** [A9] Whether something may be shown to a mind that answers several conversations: one of them at least may hear it. */
+export const mayReachAny = (from: string, readers: readonly string[]): boolean => readers.some((reader) => mayFlow(from, reader));
+
+/** [A9] What was read of one conversation, and could be repeated in another that may not hear it. */
+export const overheardBy = (heard: readonly string[], reader: string): boolean => heard.some((from) => !mayFlow(from, reader));

@@ -30,6 +30,13 @@ export function workerMessagesAt(
   return { messages: upTo.map(({ message }) => message), complete: (aside?.segments.length ?? 0) < 2 };
 }
 
+/** [A9] A message as later turns have it: what was read for one conversation stays in the turn that read it. */
+export const asLater = (message: ModelMessage): ModelMessage => {
+  if (message.role !== "tool" || message.later === undefined) return message;
+  const { later, ...read } = message;
+  return { ...read, output: later };
+};
+
 export type TurnRow = { turn: number; message: ModelMessage };
 
 /** The router's messages at a step of a turn, from the rows of its lane and segment: what came before its own answer to it. */
@@ -39,7 +46,7 @@ export function routerMessagesAt(rows: readonly TurnRow[], turn: number, step: n
   for (const row of rows) {
     if (row.turn > turn) break;
     if (row.turn === turn && row.message.role === "assistant" && ++answers === step) return seen;
-    seen.push(row.message);
+    seen.push(row.turn < turn ? asLater(row.message) : row.message);
   }
   return null;
 }

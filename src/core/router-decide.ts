@@ -5,11 +5,12 @@ import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
-import { audienceOf, mayFlow } from "./audience.ts";
+import { mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
@@ -41,6 +42,8 @@ export type TurnView = {
   /** Rules of the gate that were shown to owners. */
   proposals?: readonly RuleProposal[];
   policies: readonly Policy[];
+  /** Audiences of what earlier steps of this turn read. */
+  heard?: readonly string[];
 };
 
 type RefusedCall = { tool: string; settles: string[]; reason: string };
@@ -122,6 +125,8 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     };
   const settled = free.flatMap((id) => view.items.get(id) ?? []);
   const id = decisionIdOf(view, index, free);
+  const overheard = refuseOverheard(view, call.tool, settled);
+  if (overheard !== null) return overheard;
   const verdict = speech
     ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
     : act(view, progress, call as Act, settled, id);
@@ -175,7 +180,11 @@ const base = (view: TurnView, items: readonly InboxItem[], id: string, tool: Rou
   by: "model",
   settles: items.map((item) => item.id),
   // A reason is kept for good: words written after public text was read are not.
-  reason: view.capped ? "(decided after reading text from outside the team)" : excerpt(reason, 300),
+  reason: view.capped
+    ? "(decided after reading text from outside the team)"
+    : isOverheard(view, items)
+      ? "(decided after reading another conversation)"
+      : excerpt(reason, 300),
   authority: authorityOfItems(items, view.capped),
   effects: [],
 });
@@ -224,15 +233,6 @@ function say(
     decision: { ...decision, threadId, effects: [post], ...(target === null || target === undefined ? {} : { chain: target.chain }) },
     result: { sent: post.input.id },
   };
-}
-
-const audienceOfItem = (view: TurnView, item: InboxItem): string =>
-  item.kind === "trigger" ? audienceOf(item.trigger) : (view.tasks.get(item.report.taskId)?.audience ?? item.threadId);
-
-/** [A8] One task, or one question, is of one audience: what it is told would reach the others. */
-function refuseMixed(view: TurnView, settled: readonly InboxItem[]): { refused: string } | null {
-  const audiences = new Set(settled.map((item) => audienceOfItem(view, item)));
-  return audiences.size <= 1 ? null : { refused: "These are of different conversations: each needs a call of its own." };
 }
 
 /** [RD7] The task that this turn gave the item's thread to: its rows pass through, so a second task would do them again. A root never flips. */
@@ -315,7 +315,7 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);
       if (below !== null) return below;
       const judges = call.tool === "cancel" || (call.tool === "resolve" && (call.input.how === "accept" || call.input.how === "reject"));
-      if (!judges && settled.some((item) => !mayFlow(audienceOfItem(view, item), task.audience)))
+      if (!judges && settled.some((item) => !mayFlow(readerOf(view, item), task.audience)))
         return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
       return call.tool === "resolve"
         ? planResolve(view, call.input, task, settled, base(view, settled, id, "resolve", `${call.input.how}: ${task.title}`))

@@ -7,6 +7,7 @@ import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
+import { mayReachAny } from "./audience.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
 import { type Fact, factsItem } from "./router-memory.ts";
@@ -22,6 +23,8 @@ export type TurnInput = {
   lane: Lane;
   items: readonly InboxItem[];
   tasks: readonly KnownTask[];
+  /** Audiences of the items: who reads what this turn says. */
+  readers: readonly string[];
   machines: readonly KnownMachine[];
   observed: readonly string[];
   facts?: readonly Fact[];
@@ -41,7 +44,7 @@ export function renderTurn(input: TurnInput): string {
     ...(input.policies === null ? [] : [{ item: "policies" as const, list: [...input.policies] }]),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
-    ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs)]),
+    ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs, input.readers)]),
     ...(input.facts !== undefined && input.facts.length > 0 ? [factsItem(input.facts)] : []),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
     ...problemItems(input.items),
@@ -137,14 +140,16 @@ function factsOf(facts: Record<string, string> | undefined, lane: Lane): Record<
 function tasksItem(input: TurnInput): RouterItem {
   const shown = input.lane === "team" ? input.tasks : input.tasks.filter((task) => concerns(task, input.items));
   const newestFirst = [...shown].sort((a, b) => b.updatedMs - a.updatedMs);
+  const isPrivate = (task: KnownTask): boolean => !mayReachAny(task.audience, input.readers);
   const line = (task: KnownTask): TaskLine => ({
     id: task.id,
-    title: task.title,
+    // [A9] Of a conversation that nobody here reads only that there is work: not what.
+    title: isPrivate(task) ? "(of another conversation)" : task.title,
     status: task.status,
     thread: task.threadId,
     ...(task.machine === null || input.lane === "public" ? {} : { machine: task.machine }),
     // What a task that read public text did last may hold that text.
-    line: task.tainted || input.lane === "public" ? "" : task.line,
+    line: task.tainted || input.lane === "public" || isPrivate(task) ? "" : task.line,
     minutes: Math.max(0, Math.round(((task.endedMs ?? input.nowMs) - task.startedMs) / 60_000)),
   });
   return {

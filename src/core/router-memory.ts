@@ -3,8 +3,8 @@ import type { RouterItem } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
-import type { FactKind } from "../protocol/router-tools.ts";
-import { audienceOf } from "./audience.ts";
+import type { FactKind, FactReach } from "../protocol/router-tools.ts";
+import { audienceOf, teamAudience, webAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger } from "./router.ts";
 
@@ -23,9 +23,19 @@ export type Fact = {
   threadId: string;
   triggerId: string;
   by: Pick<Principal, "role" | "id" | "name">;
+  /** Who may hear it: who reads the conversation where it was said, or the whole team. */
+  for?: FactReach | undefined;
   atMs: number;
   /** The fact that took its place. */
   replacedBy?: string;
+};
+
+/** [A9] What somebody told in a conversation of their own stays there, unless it was said to the team; a rule is for the team by itself. */
+export const reachOf = (fact: Pick<Fact, "kind" | "for">): FactReach => fact.for ?? (fact.kind === "rule" ? "team" : "here");
+
+export const factAudience = (fact: Pick<Fact, "kind" | "for" | "source" | "place" | "by">): string => {
+  if (reachOf(fact) === "team") return teamAudience;
+  return fact.source === "web" ? webAudience(fact.by.id) : `${fact.source} ${fact.place}`;
 };
 
 /** Something that can be found by words. */
@@ -44,13 +54,11 @@ export type MemoryEntry = {
   atMs: number;
 };
 
-/** What may be found: everything of the team, or in the public lane what belongs to the threads at hand. */
-export type FindScope = { lane: "team"; audiences: string[] } | { lane: "public"; threads: string[] };
+/** What may be found: what a conversation of the turn may hear, or in the public lane what belongs to the threads at hand. */
+export type FindScope = { lane: "team"; readers: readonly string[] } | { lane: "public"; threads: string[] };
 
-export const scopeOf = (lane: Lane, items: readonly InboxItem[]): FindScope =>
-  lane === "team"
-    ? { lane, audiences: [...new Set(items.flatMap((item) => (item.kind === "trigger" ? [audienceOf(item.trigger)] : [])))] }
-    : { lane, threads: [...new Set(items.map((item) => item.threadId))] };
+export const scopeOf = (lane: Lane, items: readonly InboxItem[], readers: readonly string[]): FindScope =>
+  lane === "team" ? { lane, readers } : { lane, threads: [...new Set(items.map((item) => item.threadId))] };
 
 // Scripts without spaces between words: each sign is a word of its own in the index, and a word is a phrase of signs.
 const signs = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;

@@ -3,6 +3,7 @@ import type { ScheduleItem } from "../protocol/context-items.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Schedule, ScheduleChange, ScheduleRun, ScheduleSetting } from "../protocol/schedule.ts";
+import { mayReachAny, webAudience } from "./audience.ts";
 import { atLeast } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -16,19 +17,25 @@ export type ScheduleEdit = { schedule: Schedule; what: "set" | "paused" | "resum
 
 const maxShown = 20;
 
+const scheduleAudience = ({ thread, by }: Schedule): string =>
+  thread.source === "web" ? webAudience(by.id) : `${thread.source} ${thread.place}`;
+
 /** What a turn of the team's lane says about time. */
-export const schedulesItem = (schedules: readonly Schedule[], zone: string, nowMs: number): ScheduleItem => ({
+export const schedulesItem = (schedules: readonly Schedule[], zone: string, nowMs: number, readers: readonly string[]): ScheduleItem => ({
   item: "schedules",
   now: localTime(nowMs, zone),
   zone,
-  list: schedules.slice(0, maxShown).map((schedule) => ({
-    id: schedule.id,
-    name: schedule.name,
-    when: timeWords(schedule),
-    next: schedule.nextMs === null || schedule.state !== "active" ? schedule.state : localTime(schedule.nextMs, schedule.zone),
-    by: excerpt(schedule.by.name, 60),
-    text: excerpt(schedule.text, 80),
-  })),
+  list: schedules
+    .filter((schedule) => mayReachAny(scheduleAudience(schedule), readers))
+    .slice(0, maxShown)
+    .map((schedule) => ({
+      id: schedule.id,
+      name: schedule.name,
+      when: timeWords(schedule),
+      next: schedule.nextMs === null || schedule.state !== "active" ? schedule.state : localTime(schedule.nextMs, schedule.zone),
+      by: excerpt(schedule.by.name, 60),
+      text: excerpt(schedule.text, 80),
+    })),
 });
 
 /** [RS6] A schedule after a change; a resumed one goes on from now, and what was due meanwhile is not caught up. */

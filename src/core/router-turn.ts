@@ -3,13 +3,15 @@
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 
+import { teamAudience } from "./audience.ts";
 import type { InboxItem } from "./router.ts";
 import { readCall } from "./router-calls.ts";
 import type { StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
 export type ReadCall = { index: number; page: number } & ({ read: "recall"; id: string } | { read: "find"; query: string });
-export type ReadAnswer = { text: string; tainting: boolean };
+/** `heard`: the audiences of what the text holds. */
+export type ReadAnswer = { text: string; tainting: boolean; heard: readonly string[] };
 
 /** The reads among the calls of one answer. */
 export const readsOf = (calls: ModelReply["calls"]): ReadCall[] =>
@@ -50,12 +52,9 @@ export function stepMessages(
     const keptCall = keptCalls[i] ?? call;
     const notKept = options.team && read?.tainting === true;
     const id = typeof call.input.id === "string" && /^[a-z]+_[a-z0-9-]{1,60}$/.test(call.input.id) ? call.input.id : "an object";
-    kept.push({
-      role: "tool",
-      callId: keptCall.callId,
-      tool: keptCall.tool,
-      output: notKept ? `(public text, read as ${id}; not kept)` : output,
-    });
+    const about = { role: "tool" as const, callId: keptCall.callId, tool: keptCall.tool };
+    if (notKept) kept.push({ ...about, output: `(public text, read as ${id}; not kept)` });
+    else kept.push({ ...about, output, ...(isOfSome(read) ? { later: laterWords(call.tool, id) } : {}) });
   });
   // A message without words and calls is none: providers refuse it.
   if (calls.length === 0 && kept[0]?.role === "assistant" && kept[0].text === "") kept[0] = { ...kept[0], text: "(nothing)" };
@@ -64,6 +63,14 @@ export function stepMessages(
 
 /** The task that a call names; empty when it names none. */
 export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");
+
+/** [A9] Whether what was read belongs to some conversation, and not to the whole team. */
+const isOfSome = (read: ReadAnswer | undefined): boolean => read?.heard.some((from) => from !== teamAudience) === true;
+
+const laterWords = (tool: string, id: string): string =>
+  tool === "find"
+    ? "(found for that turn only; look again when it is needed)"
+    : `(${id} was read for that turn only; read it again when it is needed)`;
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -5,6 +5,7 @@ import { type Authority, type Lane, lanes, type Principal } from "../protocol/pr
 import { finalStatuses, type Report, type TaskStatus } from "../protocol/task.ts";
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import { handedBackRule, type Trigger, type Verdict } from "../protocol/trigger.ts";
+import { audienceOf } from "./audience.ts";
 import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 
@@ -128,6 +129,14 @@ export const laneOfTrigger = (trigger: Trigger): Lane => laneOf(authorityOf(trig
 
 /** [RT2] A report of a task that read public text belongs to the public lane, whoever asked for the task. */
 export const laneOfReport = (report: Pick<Report, "authority" | "tainted">): Lane => (report.tainted ? "public" : laneOf(report.authority));
+
+/** [A8] Who reads what is answered to an item. */
+export const audienceOfItem = (item: InboxItem, ofTask: (taskId: string) => string | undefined): string =>
+  item.kind === "trigger" ? audienceOf(item.trigger) : (ofTask(item.report.taskId) ?? item.threadId);
+
+export const readersOf = (items: readonly InboxItem[], ofTask: (taskId: string) => string | undefined): string[] => [
+  ...new Set(items.map((item) => audienceOfItem(item, ofTask))),
+];
 
 const earlierChars = 50;
 

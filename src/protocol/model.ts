@@ -4,7 +4,8 @@ import type * as z from "zod/mini";
 export type ModelMessage =
   | { role: "user"; text: string }
   | { role: "assistant"; text: string; calls: { callId: string; tool: string; input: unknown }[] }
-  | { role: "tool"; callId: string; tool: string; output: string };
+  /** `later`: what stands for the output in every later turn: what belongs to one conversation is not carried into others. */
+  | { role: "tool"; callId: string; tool: string; output: string; later?: string };
 
 export type ToolSpecs = Record<string, { description: string; input: z.ZodMiniType }>;
 

@@ -13,6 +13,9 @@ const uses = z.optional(z.array(z.string().check(z.maxLength(80))).check(z.maxLe
 /** `preference`: how somebody wants it; `background`: what is so; `rule`: what holds for the domain or the team. */
 export const factKinds = ["preference", "background", "rule"] as const;
 export type FactKind = (typeof factKinds)[number];
+/** `here`: whoever reads the conversation where it was said; `team`: everybody of the team, wherever they ask. */
+export const factReaches = ["here", "team"] as const;
+export type FactReach = (typeof factReaches)[number];
 /** Given where a policy of the team made the difference: its id, and in a few words how it applies. */
 const byPolicy = { policy: z.optional(z.string().check(z.maxLength(60))), policyWhy: z.optional(z.string().check(z.maxLength(300))) };
 
@@ -69,10 +72,11 @@ export const routerTools = {
   },
   remember: {
     description:
-      "Keep a fact for good, in one sentence that stands alone. `replaces`: the fact that it corrects. May stand beside another call for the same trigger.",
+      "Keep a fact for good, in one sentence that stands alone. `for`: `team` when everybody is to know it, else it stays in this conversation (a rule is the team's by itself). `replaces`: the fact that it corrects. May stand beside another call for the same trigger.",
     input: z.object({
       settles,
       kind: z.enum(factKinds),
+      for: z.optional(z.enum(factReaches)),
       text: z.string().check(z.minLength(1), z.maxLength(500)),
       replaces: z.optional(z.string().check(z.maxLength(80))),
     }),

@@ -40,6 +40,8 @@ export type ThreadInfo = {
   threadKey: string;
   title: string;
   url?: string;
+  /** Of a topic in the widget: whose page it is on. */
+  viewerId?: string;
   headSeq: number;
   subscribers: TaskId[];
 };

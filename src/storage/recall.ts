@@ -1,13 +1,14 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
-import { audienceOf, mayFlow, taskAudience } from "../core/audience.ts";
+import { audienceOf, mayReachAny, taskAudience, webAudience } from "../core/audience.ts";
 import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
+import { rootOwnerOf } from "../core/thread.ts";
 import { type Env, routerName } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Note, Report } from "../protocol/task.ts";
-import type { ThreadRow } from "../protocol/thread.ts";
+import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -23,23 +24,29 @@ const rowChars = Math.floor(pageChars / rowsPerPage);
 
 /**
  * Reads the object that owns the row, touches no third one, and never throws: what cannot be read is said in a sentence.
- * With `audience`, only what may be said to it is read.
+ * With `readers`, only what one of these audiences may hear is shown.
  */
-export async function recallObject(objects: Places, input: { id: string; page: number; audience?: string }): Promise<Recalled> {
+export async function recallObject(objects: Places, input: { id: string; page: number; readers?: readonly string[] }): Promise<Recalled> {
   const page = Math.max(1, Math.floor(input.page));
   try {
     const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs, "Its owner");
     if (found === null) return unknown(input.id);
-    if (input.audience === undefined || found.audience === undefined || mayFlow(found.audience, input.audience)) return found;
-    return {
-      text: `${input.id} belongs to another conversation, and what you say is read elsewhere: it is not shown here.`,
-      tainting: false,
-    };
+    return input.readers === undefined ? found : shownTo(found, input.id, input.readers);
   } catch (error) {
     if (asFault(error)?.kind === "not_found") return unknown(input.id);
     return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
   }
 }
+
+/** [A8] What was read, when one of the readers may hear it; else a sentence that says nothing of it. */
+export const shownTo = (found: Recalled, id: string, readers: readonly string[]): Recalled =>
+  found.audience === undefined || mayReachAny(found.audience, readers)
+    ? found
+    : { text: `${id} belongs to another conversation, and what you say is read elsewhere: it is not shown here.`, tainting: false };
+
+/** Who reads a thread: of a conversation in the widget the person whose page it is on. */
+const threadAudience = ({ source, place, threadKey, viewerId }: ThreadInfo): string =>
+  source === "web" ? webAudience(viewerId ?? rootOwnerOf(threadKey) ?? threadKey) : `${source} ${place}`;
 
 const unknown = (id: string): Recalled => ({ text: `There is nothing with the id ${excerpt(id, 80)}.`, tainting: false });
 
@@ -81,15 +88,12 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
   const { info } = await thread.read({ afterSeq: 0, limit: 1 });
   if (info.headSeq === 0) return null;
   const newest = info.headSeq - (page - 1) * rowsPerPage;
-  if (newest <= 0) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (newest <= 0) return { text: `${id} has no page ${page}.`, tainting: false, audience: threadAudience(info) };
   const oldest = Math.max(0, newest - rowsPerPage);
   const { rows } = await thread.read({ afterSeq: oldest, limit: rowsPerPage });
   const shown = rows.filter((row) => row.seq <= newest);
   const tainting = shown.some(rowTaints);
-  const asked = rows.find((row) => row.kind === "trigger");
-  // A conversation without a message in it is known by its key alone; nobody else's audience equals that.
-  const audience =
-    asked?.kind === "trigger" ? audienceOf(asked.trigger) : `${info.source} ${info.source === "web" ? info.threadKey : info.place}`;
+  const audience = threadAudience(info);
   // The title is the words of whoever opened the thread, who may not be on this page.
   const title = tainting ? { title: info.title } : {};
   const head = {
@@ -253,9 +257,7 @@ async function readOutbound(objects: Places, id: string, page: number): Promise<
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
   const { triggerId: answers, taskId: task, reportId: report, decisionId: decision } = outbound;
   const head = { said: id, thread: threadId, seq: row.seq, state, answers, task, report, decision, page, pages: pagesOf(outbound.text) };
-  // A conversation is known by its key alone here; nobody else's audience equals that.
-  const audience = `${info.source} ${info.source === "web" ? info.threadKey : info.place}`;
-  return { text: lines({ ...head, text }), tainting: rowTaints(row), audience };
+  return { text: lines({ ...head, text }), tainting: rowTaints(row), audience: threadAudience(info) };
 }
 
 async function readMachine(objects: Places, id: string): Promise<Recalled | null> {

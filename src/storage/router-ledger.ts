@@ -1,6 +1,7 @@
 // A decision enters the log together with what it closes and the effects that carry it out: all of it, or nothing.
+import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
-import { addFigures, decisionEntry, type Fact, taskEntry } from "../core/router-memory.ts";
+import { addFigures, decisionEntry, type Fact, factAudience, taskEntry } from "../core/router-memory.ts";
 import { effectRows, type PlannedDecision, type RouterEffect } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import type { RouterEvent } from "../protocol/events.ts";
@@ -79,7 +80,9 @@ export class RouterLedger {
   recall(id: string): { text: string; tainting: boolean; audience?: string } | null {
     if (id.startsWith("fct_")) {
       const fact = this.memory.fact(id);
-      return fact === null ? null : { text: JSON.stringify({ fact: id, ...fact, on: new Date(fact.atMs).toISOString() }), tainting: false };
+      if (fact === null) return null;
+      const text = JSON.stringify({ fact: id, ...fact, on: new Date(fact.atMs).toISOString() });
+      return { text, tainting: false, audience: factAudience(fact) };
     }
     const decided = id.startsWith("dec_") ? this.log.byKey(id) : null;
     if (decided?.event.kind !== "router.decision") return null;
@@ -88,8 +91,15 @@ export class RouterLedger {
     return {
       text: JSON.stringify({ decision: decisionId, at: new Date(decided.atMs).toISOString(), ...rest, effects: effects.length }),
       tainting: decided.event.lane === "public",
-      audience: this.memory.audienceOf(id),
+      audience: this.memory.audienceOf(id) || this.#audienceOfSettled(decided.event),
     };
+  }
+
+  /** A decision that nobody looks for by words is of the conversation whose items it settled. */
+  #audienceOfSettled({ settles, threadId }: Extract<RouterEvent, { kind: "router.decision" }>): string {
+    const [first = ""] = settles;
+    const task = this.store.task(ownerOf(first, "tsk") ?? "");
+    return task?.audience ?? (this.memory.audienceOf(threadId ?? ownerOf(first, "thr") ?? "") || "nobody");
   }
 
   /** What the inlined context was worth in a turn: one event, and the sum. */

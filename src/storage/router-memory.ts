@@ -1,11 +1,26 @@
 // The router's memory in its own SQLite: facts as rows, and one full-text index over facts, tasks, decisions and titles.
-import { type Fact, type FindScope, hitsPerPage, type MemoryEntry, matchOf, maxFacts, spaced, termsOf } from "../core/router-memory.ts";
+import { mayReachAny } from "../core/audience.ts";
+import {
+  type Fact,
+  type FindScope,
+  factAudience,
+  hitsPerPage,
+  type MemoryEntry,
+  matchOf,
+  maxFacts,
+  spaced,
+  termsOf,
+} from "../core/router-memory.ts";
 
 const schema = [
   "CREATE TABLE IF NOT EXISTS fact (id TEXT PRIMARY KEY, by_id TEXT NOT NULL, current INTEGER NOT NULL, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS memory (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, lane TEXT NOT NULL, audience TEXT NOT NULL, thread_id TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, tail TEXT NOT NULL, at_ms INTEGER NOT NULL)",
   'CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5 (title, body, tokenize = "unicode61 remove_diacritics 2")',
 ];
+
+/** [A9] `mayReachAny` of core/audience.ts, for a query: one conversation of the turn at least may hear it. */
+const audible =
+  "(memory.audience = '' OR EXISTS (SELECT 1 FROM json_each(?) AS reader WHERE reader.value = memory.audience OR (reader.value LIKE 'web %' AND memory.audience NOT LIKE 'web %')))";
 
 type MemoryRow = {
   ord: number;
@@ -32,7 +47,12 @@ export class RouterMemory {
   put(entry: Omit<MemoryEntry, "body"> & { body: string | null }): void {
     const known = this.#row(entry.id);
     const body = entry.body ?? known?.body ?? "";
-    const same = known?.title === entry.title && known.body === body && known.tail === entry.tail && known.lane === entry.lane;
+    const same =
+      known?.title === entry.title &&
+      known.body === body &&
+      known.tail === entry.tail &&
+      known.lane === entry.lane &&
+      known.audience === entry.audience;
     if (known !== undefined && same) return;
     const { ord } = this.#sql
       .exec<{ ord: number }>(
@@ -72,7 +92,7 @@ export class RouterMemory {
       JSON.stringify(fact),
     );
     const { id, kind, text, threadId, atMs, by } = fact;
-    this.put({ id, kind: "fact", lane: "team", audience: "", threadId, title: kind, body: text, tail: by.name, atMs });
+    this.put({ id, kind: "fact", lane: "team", audience: factAudience(fact), threadId, title: kind, body: text, tail: by.name, atMs });
   }
 
   fact(id: string): Fact | null {
@@ -85,19 +105,20 @@ export class RouterMemory {
   }
 
   /** Facts that share words with a turn, best first, then what its people said of their preferences last. */
-  relevant(terms: readonly string[], people: readonly string[]): Fact[] {
+  relevant(terms: readonly string[], people: readonly string[], readers: readonly string[]): Fact[] {
     const match = matchOf(terms, "OR");
     const byWords =
       match === ""
         ? []
         : this.#facts(
-            "SELECT fact.body FROM memory_text JOIN memory ON memory.ord = memory_text.rowid JOIN fact ON fact.id = memory.id WHERE memory_text MATCH ? AND memory.kind = 'fact' ORDER BY bm25(memory_text), fact.id LIMIT ?",
+            `SELECT fact.body FROM memory_text JOIN memory ON memory.ord = memory_text.rowid JOIN fact ON fact.id = memory.id WHERE memory_text MATCH ? AND memory.kind = 'fact' AND ${audible} ORDER BY bm25(memory_text), fact.id LIMIT ?`,
             match,
+            JSON.stringify(readers),
             maxFacts,
           );
     const own = [...new Set(people)].flatMap((id) =>
       this.#facts("SELECT body FROM fact WHERE current = 1 AND by_id = ? ORDER BY at_ms DESC, id LIMIT 6", id).filter(
-        (fact) => fact.kind === "preference",
+        (fact) => fact.kind === "preference" && mayReachAny(factAudience(fact), readers),
       ),
     );
     return [...new Map([...byWords, ...own].map((fact) => [fact.id, fact])).values()];
@@ -114,12 +135,11 @@ export class RouterMemory {
   #find(match: string, scope: FindScope, page: number): { hits: MemoryEntry[]; total: number } {
     const from = "FROM memory_text JOIN memory ON memory.ord = memory_text.rowid WHERE memory_text MATCH ?";
     // Of the public lane: titles of tasks in its own threads, and what was decided there in that lane.
-    // Of the team: what everybody may hear who reads the answer. Words of one conversation go into no other.
     const filter =
       scope.lane === "team"
-        ? " AND (audience = '' OR NOT EXISTS (SELECT 1 FROM json_each(?) AS reader WHERE reader.value <> audience AND NOT (reader.value LIKE 'web %' AND audience NOT LIKE 'web %')))"
+        ? ` AND ${audible}`
         : ` AND thread_id IN (SELECT value FROM json_each(?)) AND (kind = 'task' OR (kind IN ('decision', 'thread') AND lane = 'public'))`;
-    const values = [match, JSON.stringify(scope.lane === "team" ? scope.audiences : scope.threads)];
+    const values = [match, JSON.stringify(scope.lane === "team" ? scope.readers : scope.threads)];
     const { total } = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${from}${filter}`, ...values).one();
     const hits = this.#sql
       .exec<MemoryRow>(

@@ -1,5 +1,5 @@
 // The router's tables: inbox, effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
-import type { TurnRow } from "../core/replay.ts";
+import { asLater, type TurnRow } from "../core/replay.ts";
 import {
   freshMeta,
   type InboxItem,
@@ -232,7 +232,7 @@ export class RouterStore {
       .exec<{ body: string }>("SELECT body FROM transcript WHERE lane = ? AND segment = ? ORDER BY seq", lane, segment)
       .toArray();
     return {
-      messages: rows.map((row) => JSON.parse(row.body) as ModelMessage),
+      messages: rows.map((row) => asLater(JSON.parse(row.body) as ModelMessage)),
       chars: rows.reduce((sum, row) => sum + row.body.length, 0),
     };
   }

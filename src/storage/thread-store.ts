@@ -275,7 +275,7 @@ export class ThreadStore {
   }
 
   info(about: ThreadAbout): ThreadInfo {
-    const { threadId, source, place, threadKey, title, url } = about;
+    const { threadId, source, place, threadKey, title, url, viewerId } = about;
     return {
       threadId,
       source,
@@ -283,6 +283,7 @@ export class ThreadStore {
       threadKey,
       title,
       ...(url === undefined ? {} : { url }),
+      ...(viewerId === undefined ? {} : { viewerId }),
       headSeq: this.headRow(),
       subscribers: this.subscriptions().flatMap((subscription) => (subscription.endSeq === null ? [subscription.taskId] : [])),
     };

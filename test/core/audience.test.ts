@@ -1,8 +1,14 @@
 // What one person wrote in a conversation of their own must not be handed to a task, or an answer, that others read.
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { audienceOf, mayFlow } from "../../src/core/audience.ts";
+import { audienceOf, mayFlow, teamAudience } from "../../src/core/audience.ts";
+import { asLater } from "../../src/core/replay.ts";
 import type { KnownTask } from "../../src/core/router.ts";
 import { decideStep } from "../../src/core/router-decide.ts";
+import { renderTurn } from "../../src/core/router-items.ts";
+import { factAudience } from "../../src/core/router-memory.ts";
+import { stepMessages } from "../../src/core/router-turn.ts";
+import type { Schedule } from "../../src/protocol/schedule.ts";
 import { member, queuedTrigger, taskOf } from "../support/router-fixtures.ts";
 
 const ben = { role: "member" as const, id: "prs_ben", name: "ben" };
@@ -74,4 +80,95 @@ test("[RD7] two requests in one root are two tasks", () => {
     call("dispatch", { settles: [second.id], title: "two", goal: "two" }, "2"),
   ]);
   expect(outcome.decisions.flatMap(({ newTask }) => newTask ?? [])).toHaveLength(2);
+});
+
+const audiences = ["web prs_member", "web prs_ben", "github acme/app", "github acme/private", teamAudience];
+const scheduleOf = (audience: string, text: string): Schedule => {
+  const [source = "", place = ""] = audience.split(" ");
+  return {
+    id: `sch_${text}`,
+    name: text,
+    text,
+    when: { kind: "every", everyMs: 60_000, anchorMs: 0 },
+    zone: "UTC",
+    thread: { threadId: "thr_s", source, place: source === "web" ? "widget" : place, threadKey: "k", threadTitle: "t" },
+    by: { role: "member", id: source === "web" ? place : "prs_x", name: "x" },
+    authority: "member",
+    state: "active",
+    why: "",
+    nextMs: 1,
+    failures: 0,
+    createdMs: 1,
+  };
+};
+
+test("[A9] whatever tasks and schedules there are, a turn shows words of those alone that one of its conversations may hear", () => {
+  const some = fc.array(fc.constantFrom(...audiences.filter((each) => each !== teamAudience)), { minLength: 1, maxLength: 8 });
+  void fc.assert(
+    fc.property(some, fc.subarray([secret, question, issue], { minLength: 1 }), (held, items) => {
+      const readers = items.map((item) => audienceOf(item.trigger));
+      const tasks = held.map((audience, n) => taskOf(`t${n}`, { audience, title: `titleof${n}.`, line: `lineof${n}.` }));
+      const schedules = { list: held.map((audience, n) => scheduleOf(audience, `dueof${n}.`)), zone: "UTC" };
+      const about = { turn: 1, lane: "team" as const, machines: [], observed: [], policies: null, summary: [], nowMs: 1 };
+      const text = renderTurn({ ...about, items, readers, tasks, schedules });
+      held.forEach((audience, n) => {
+        const shown = readers.some((reader) => reader === audience || (reader.startsWith("web ") && audience.startsWith("github ")));
+        for (const words of [`titleof${n}.`, `lineof${n}.`, `dueof${n}.`]) expect(text.includes(words), `${words} ${audience}`).toBe(shown);
+        expect(text).toContain(tasks[n]?.id);
+      });
+    }),
+  );
+});
+
+test("[A9] what a turn read for one conversation it says in no other: those words are refused, and no reason keeps them", () => {
+  void fc.assert(
+    fc.property(fc.subarray(audiences), fc.constantFrom(secret, question, issue), (heard, item) => {
+      const over = heard.some((from) => !mayFlow(from, audienceOf(item.trigger)));
+      const decide = (tool: string, input: object) =>
+        decideStep({ ...view([item]), heard }, [call(tool, { settles: [item.id], ...input })]);
+      for (const [tool, input] of [
+        ["reply", { text: "overheard" }],
+        ["dispatch", { title: "overheard", goal: "overheard" }],
+        ["ask_human", { question: "overheard" }],
+        ["remember", { kind: "background", text: "overheard" }],
+        ["schedule", { name: "overheard", text: "overheard", afterMinutes: 5 }],
+      ] as const) {
+        const { decisions, refused } = decide(tool, input);
+        expect(decisions.length, tool).toBe(over ? 0 : 1);
+        expect(JSON.stringify(refused)).not.toContain("overheard");
+      }
+      const { decisions } = decide("record", { reason: "overheard" });
+      expect(JSON.stringify(decisions).includes("overheard")).toBe(!over);
+    }),
+  );
+});
+
+test("[A9] what was read of a conversation is in no later turn; what is everybody's stays", () => {
+  const reply = {
+    text: "",
+    calls: [call("recall", { id: "thr_x" }), call("find", { query: "q" }, "2")],
+    usage: null,
+    finish: "tools" as const,
+  };
+  const read = (text: string, heard: string[]) => ({ text, tainting: false, heard });
+  const options = { team: true, tainted: false, known: new Set<string>(), keptId: "k" };
+  const later = (heard: string[]) => {
+    const reads = new Map([0, 1].map((n) => [n, read(`private words ${n}`, heard)]));
+    const { sent, kept } = stepMessages(reply, { results: [null, null], refused: [] }, reads, options);
+    expect(JSON.stringify(sent)).toContain("private words");
+    return JSON.stringify(kept.map(asLater));
+  };
+  expect(later(["web prs_ben"])).not.toContain("private words");
+  expect(later(["web prs_ben"])).toContain("thr_x was read for that turn only");
+  expect(later([teamAudience])).toContain("private words");
+});
+
+test("[A9] a fact of somebody's own conversation stays there unless it is told to the team; a rule is the team's by itself", () => {
+  const told = { source: "web", place: "widget", by: { role: "member" as const, id: "prs_a", name: "a" } };
+  expect(factAudience({ ...told, kind: "background" })).toBe("web prs_a");
+  expect(factAudience({ ...told, kind: "preference" })).toBe("web prs_a");
+  expect(factAudience({ ...told, kind: "background", for: "team" })).toBe(teamAudience);
+  expect(factAudience({ ...told, kind: "rule" })).toBe(teamAudience);
+  expect(factAudience({ ...told, kind: "rule", for: "here" })).toBe("web prs_a");
+  expect(factAudience({ ...told, kind: "background", source: "github", place: "acme/app" })).toBe("github acme/app");
 });

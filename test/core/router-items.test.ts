@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { webAudience } from "../../src/core/audience.ts";
 import { parseMessage } from "../../src/core/context.ts";
 import { makeId } from "../../src/core/ids.ts";
 import type { EarlierRow, QueuedTrigger } from "../../src/core/router.ts";
@@ -27,6 +28,7 @@ const turnOf = (parts: Partial<TurnInput>): TurnInput => ({
   policies: null,
   summary: [],
   nowMs: 600_001,
+  readers: [webAudience(member.id)],
   ...parts,
 });
 const itemsOf = (parts: Partial<TurnInput>): RouterItem[] => (parseMessage(renderTurn(turnOf(parts)))?.items ?? []) as RouterItem[];
@@ -193,7 +195,7 @@ describe("stepMessages", () => {
 
   test("[RM1] a result with public text is replaced by what was read, in the team's lane only", () => {
     const call = { ...reply, calls: [{ callId: "c1", tool: "recall", input: { id: "trg_x-y" } }] };
-    const reads = new Map([[0, { text: "secret", tainting: true }]]);
+    const reads = new Map([[0, { text: "secret", tainting: true, heard: [] }]]);
     const team = stepMessages(call, { results: [null], refused: [] }, reads, { ...options, tainted: false });
     expect(team.sent.at(-1)).toMatchObject({ output: "secret" });
     expect(team.kept.at(-1)).toMatchObject({ output: "(public text, read as trg_x-y; not kept)" });

@@ -98,8 +98,8 @@ test("[RI8] what is found of public text is an id for the team; the public lane 
   expect(renderFound("words", 1, found, "public")).toContain("hostile");
   expect(JSON.parse(renderFound("words", 1, found, "team").split("\n")[0] ?? "")).toEqual({ find: "words", page: 1, pages: 2, found: 11 });
   const item = queuedTrigger({ name: "e", by: guest });
-  expect(scopeOf("public", [item])).toEqual({ lane: "public", threads: [item.threadId] });
-  expect(scopeOf("team", [item])).toEqual({ lane: "team", audiences: [`web ${guest.id}`] });
+  expect(scopeOf("public", [item], [])).toEqual({ lane: "public", threads: [item.threadId] });
+  expect(scopeOf("team", [item], ["web x"])).toEqual({ lane: "team", readers: ["web x"] });
 });
 
 test("[RI9] an inlined id counts as used when a call names it, not when it is merely settled", () => {

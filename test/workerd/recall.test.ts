@@ -174,7 +174,7 @@ test("an owner that throws is answered with a sentence", async () => {
 
 test("[A8] what a task says is read by its audience, and so it recalls only what may be said to it", async () => {
   const issue = await say("issue:audience", 1, "said on the place");
-  const read = (audience: string, id: string) => recallObject(objects, { id, page: 1, audience });
+  const read = (audience: string, id: string) => recallObject(objects, { id, page: 1, readers: [audience] });
   for (const id of [issue.id, issue.threadId]) {
     expect((await read("github acme/recall", id)).text).toContain("said on the place");
     expect((await read("web prs_member", id)).text).toContain("said on the place");
@@ -183,6 +183,6 @@ test("[A8] what a task says is read by its audience, and so it recalls only what
   const task = newTask();
   await begin(task);
   const { taskId } = task.start;
-  expect((await recallObject(objects, { id: taskId, page: 1, audience: "github acme/elsewhere" })).text).toContain("belongs to another");
+  expect((await recallObject(objects, { id: taskId, page: 1, readers: ["github acme/elsewhere"] })).text).toContain("belongs to another");
   expect((await recallObject(objects, { id: taskId, page: 1 })).text).toContain(taskId);
 });

@@ -70,7 +70,7 @@ test("[RI7] find matches all words first, other scripts and accents, pages its a
   const by = byOf(lab.token);
   const remember = (text: string, replaces?: string) => ({
     tool: "remember",
-    input: { settles: ["$trg"], kind: "background", text, ...(replaces ? { replaces } : {}) },
+    input: { settles: ["$trg"], kind: "background", for: "team", text, ...(replaces ? { replaces } : {}) },
   });
   const facts = [
     ...Array.from({ length: 12 }, (_, n) => `Fact ${n} of ${lab.token} about café tables`),

@@ -165,7 +165,8 @@ test("[R19] each tool call in a request has exactly one result, and requests of 
   await script(lab.token, [
     {
       calls: [
-        { tool: "recall", input: { id: "$trg" } },
+        // What is read of a conversation stays in its turn, and does not lengthen the prefix of others: see A9.
+        { tool: "recall", input: { id: "thr_nothinghere" } },
         { tool: "nothing", input: {} },
       ],
     },

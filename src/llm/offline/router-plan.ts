@@ -81,9 +81,11 @@ function decide(trigger: Trigger, view: View): Call[] {
     const principal = /bot$/i.test(unwanted) ? `${unwanted}[bot]` : unwanted;
     return [{ tool: "set_policy", input: { settles, outcome: "ignore", source: "github", principal } }];
   }
-  const fact = /^\s*(?:@\S+\s+)?(?:please\s+)?remember(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(trigger.text)?.[1];
-  if (fact !== undefined)
-    return [{ tool: "remember", input: { settles, kind: factKind(fact), text: fact } }, ...reply("I will remember that.")];
+  const told =
+    /^\s*(?:@\S+\s+)?(?:please\s+)?remember(\s+for\s+(?:the\s+team|everybody|everyone))?(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(
+      trigger.text,
+    );
+  if (told?.[2] !== undefined) return remember(settles, told[2], told[1] !== undefined, trigger.source);
 
   const intents = readIntents(
     trigger,
@@ -149,6 +151,17 @@ const factKind = (fact: string): string =>
       ? "rule"
       : "background";
 
+/** What is told in a conversation of one's own stays there; people hear how to tell it to all. */
+function remember(settles: string[], text: string, team: boolean, source: string): Call[] {
+  const kind = factKind(text);
+  const here = source === "web" && !team && kind !== "rule";
+  const said = here ? "I will remember that here. To let the whole team know, say: remember for the team that …" : "I will remember that.";
+  return [
+    { tool: "remember", input: { settles, kind, text, ...(team ? { for: "team" } : {}) } },
+    { tool: "reply", input: { settles, text: said } },
+  ];
+}
+
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 
 const help = (): string =>
@@ -161,7 +174,7 @@ const help = (): string =>
     "- what is going on?, stop",
     "- every day at 9 run the tests, every monday at 8:30 …, every 2 hours …, in 10 minutes …, at 2026-12-01 09:00 …",
     "- list schedules, pause, resume or cancel schedule NAME",
-    "- remember that …, stop reacting to NAME (owners)",
+    "- remember that …, remember for the team that …, stop reacting to NAME (owners)",
     "",
     realModel,
   ].join("\n");
