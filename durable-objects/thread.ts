@@ -1,27 +1,26 @@
 // One thread: its ordered log, who follows it, what was said in it, and for a root the sockets of its widget page.
 import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
-import { answerFrame, type PagePorts, sendMissed } from "../src/channels/web-page.ts";
+import { answerFrame, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { fitManner } from "../src/core/manners.ts";
 import { duplicateOf, planAppend, topicThreadIdOf } from "../src/core/thread.ts";
-import { type Env, modelProblem, readConfig } from "../src/env.ts";
+import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
+import type { OfferView } from "../src/protocol/offer.ts";
 import type { AppendResult, ThreadRpc } from "../src/protocol/rpc.ts";
 import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
-
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
-
-import { putArtifact } from "../src/storage/artifacts.ts";
-import { judgeAtPage } from "../src/storage/page-door.ts";
+import { releasePolicyInForce } from "../src/storage/release-policy.ts";
 import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
+import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
+import { inManner, pagePorts } from "./thread-ports.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 
@@ -127,14 +126,30 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async post(intent: Input<"post">): Promise<{ seq: number }> {
     const room = this.#known();
-    const { seq, news } = post(room, this.#id, intent, (text, source) => {
-      const channel = channelOf(source);
-      if (!channel) throw new Fault("bad_input", `Nothing can be said in ${source}: it has no channel.`);
-      return fitManner(text, channel.manner);
-    });
+    const { seq, news } = post(room, this.#id, intent, inManner);
     if (news) this.#show(room, seq);
     room.kick();
     return { seq };
+  }
+
+  async offer(input: Input<"offer">): ReturnType<ThreadRpc["offer"]> {
+    const policy = await releasePolicyInForce(this.env.DB, Date.now());
+    return this.#shown(takeOffer(this.#open(), this.#id, input, policy));
+  }
+
+  async decideOffer(input: Input<"decideOffer">): ReturnType<ThreadRpc["decideOffer"]> {
+    return this.#shown(decideOffer(this.#known(), input, inManner));
+  }
+
+  #shown(view: OfferView): OfferView {
+    const room = this.#open();
+    this.#show(room, room.store.log.byKey(view.offer.outbound.id)?.seq ?? 0);
+    room.kick();
+    return view;
+  }
+
+  async offered({ outboundId }: Input<"offered">): ReturnType<ThreadRpc["offered"]> {
+    return this.#opened?.store.offers.view(outboundId) ?? null;
   }
 
   async card(card: TaskCard): Promise<void> {
@@ -200,7 +215,12 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     if (!received) return;
     const { principal, frame } = received;
     const room = this.#open();
-    const ports = this.#ports(room);
+    const host = { id: this.#id, env: this.env, ctx: this.ctx, room };
+    const ports = pagePorts(
+      host,
+      (id) => this.#isRevoked(id),
+      (id, call) => this.#reach(id, call),
+    );
     if (frame.t === "hello") {
       room.stayAwake();
       // Detached: reading the topics must not make this handler wait for other objects.
@@ -220,27 +240,6 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   #broadcast(frame: WidgetServerFrame): void {
     if (frame.t === "row" && frame.row.kind === "reply") this.#opened?.drafts.end(frame.row.id ?? "");
     this.#sockets.broadcast(frame);
-  }
-
-  #ports(room: ThreadRoom): PagePorts {
-    const { store } = room;
-    return {
-      rootThreadId: this.#id,
-      agentName: this.#config.agentName,
-      modelProblem: modelProblem(this.#config),
-      topic: (threadId) => store.page.topic(threadId),
-      topics: (limit) => store.page.topics(limit),
-      drafts: () => room.drafts.current,
-      newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
-      read: (threadId, afterSeq, limit) => this.#reach(threadId, (thread) => thread.read({ afterSeq, limit })),
-      keepWhole: (text) => putArtifact(this.env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
-      append: async (trigger) => {
-        const verdict = await judgeAtPage(this.env, this.ctx, this.#id, trigger, (id) => this.#isRevoked(id));
-        const result = await this.#reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
-        return "seq" in result ? result.seq : null;
-      },
-      press: (id, by, frame) => room.press({ id, by, frame }),
-    };
   }
 
   /** This thread or a topic under it; only work of the sockets waits for another object, with a limit. */

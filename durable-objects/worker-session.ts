@@ -8,6 +8,7 @@ import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.t
 import { childReported } from "../src/core/worker-family.ts";
 import { type Reopening, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
+import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
 import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
@@ -15,6 +16,7 @@ import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
 import type { Logged } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
+import type { OfferView } from "../src/protocol/offer.ts";
 import type { Authority, Principal } from "../src/protocol/principal.ts";
 import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
 import type { QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
@@ -147,6 +149,11 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     this.#loop.decide(() => reopenTask(this.#started(), input));
     this.#loop.kick();
     return { status: this.#started().card.status };
+  }
+
+  async offerMoved(input: OfferView): Promise<void> {
+    this.#loop.decide((nowMs) => offerMoved(this.#started(), input, (item) => this.#store.receive([item])[0] ?? null, nowMs));
+    this.#loop.kick();
   }
 
   async childReport(input: Report): Promise<void> {

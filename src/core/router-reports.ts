@@ -37,6 +37,7 @@ export function planReport(report: Report, known: KnownTask | null, others: read
     case "blocked":
     case "failed":
     case "overdue":
+    case "proposal":
       return { task, decision: null, queue: queued(report) };
   }
 }

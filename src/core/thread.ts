@@ -199,6 +199,8 @@ export function toRow(
     case "thread.unsent":
     case "thread.accepted_outcome":
     case "thread.released":
+    case "thread.offered":
+    case "thread.offer_decided":
       return null;
   }
 }
@@ -228,7 +230,7 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
     case "outbound": {
       const { id, kind, text, fullText, taskId } = row.outbound;
       const more = { ...(fullText === undefined ? {} : { fullText }), ...(taskId === undefined ? {} : { taskId }) };
-      return { kind: "reply", id, replyKind: kind, text, state: row.state, ...more, atMs: row.atMs };
+      return { kind: "reply", id, replyKind: kind === "offer" ? "relay" : kind, text, state: row.state, ...more, atMs: row.atMs };
     }
     case "topic":
       return { kind: "topic", topicThreadId: row.topicThreadId, taskId: row.taskId, title: row.title, atMs: row.atMs };

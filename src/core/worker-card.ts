@@ -102,6 +102,9 @@ function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: Ta
     }
     case "working": {
       if (task.steps === 0) return { status: "queued", line };
+      const held =
+        task.open.kind === "none" && open.length === 0 && !task.again ? task.offers.find(({ stage }) => stage === "held") : undefined;
+      if (held !== undefined) return { status: "waiting", waitingFor: "you", line: oneLine(`Release? ${held.title}`) };
       const machine = task.open.kind === "none" ? awaitedMachine(open) : null;
       return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line };
     }
@@ -137,8 +140,9 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: queued = [], ...rest } = before;
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: queued = [], offers: held = [], ...rest } = before;
   const refs = task.backlog.map(({ ref }) => ref);
+  const offers = task.offers.filter(({ stage }) => stage === "held").map(({ id, title, text }) => ({ id, title, text }));
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };
   const next = {
@@ -149,6 +153,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
     ...ended,
     ...accepted,
     ...(refs.length === 0 ? {} : { backlog: refs }),
+    ...(offers.length === 0 ? {} : { offers }),
   };
   const statusChanged = before.revision === 0 || before.status !== next.status;
   if (statusChanged) {
@@ -160,6 +165,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
     before.waitingFor !== seen.waitingFor ||
     before.line !== next.line ||
     queued.join() !== refs.join() ||
+    held.map(({ id }) => id).join() !== offers.map(({ id }) => id).join() ||
     before.accepted !== (task.accepted ?? undefined) ||
     (before.modelCalls !== next.modelCalls && task.open.kind !== "calling");
   if (!visible) return change;

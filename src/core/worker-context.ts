@@ -29,6 +29,7 @@ export function wakes(item: InboxItem, task: TaskState, open: readonly WorkerCom
   if (isContext(item, task)) return false;
   switch (item.kind) {
     case "tell":
+    case "offer":
       return true;
     case "child":
       return item.report.kind !== "progress" && item.report.kind !== "waiting";
@@ -45,6 +46,7 @@ export function isTainting(item: InboxItem): boolean {
     case "row":
       return rowTaints(item.row);
     case "result":
+    case "offer":
       return false;
     case "tell":
       return item.tainted;
@@ -58,7 +60,7 @@ export function inboxEvent(key: string, item: InboxItem): Change["events"][numbe
   return {
     kind: "task.inbox",
     itemId: key,
-    item: item.kind === "tell" ? "notice" : item.kind,
+    item: item.kind === "tell" || item.kind === "offer" ? "notice" : item.kind,
     ...(item.kind === "row" ? { threadId: item.threadId, threadSeq: item.row.seq } : {}),
     tainting: isTainting(item),
   };
@@ -102,6 +104,7 @@ const isAsking = (item: Extract<InboxItem, { kind: "row" }>, task: TaskState): b
 function idOf(item: InboxItem): string {
   switch (item.kind) {
     case "tell":
+    case "offer":
       return item.id;
     case "child":
       return item.report.id;
@@ -117,6 +120,7 @@ function textOf(item: InboxItem): string {
   const whole = (text: string): string => cut(text, limits.inlineResultChars, idOf(item));
   switch (item.kind) {
     case "tell":
+    case "offer":
       return whole(item.text);
     case "child":
       return whole(item.report.text);
@@ -135,6 +139,8 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
   switch (item.kind) {
     case "tell":
       return [{ item: "notice", text: `From ${task.start.parent === undefined ? "the router" : "your parent task"}: ${text}` }];
+    case "offer":
+      return [{ item: "notice", text }];
     case "child": {
       const { taskId, title, kind, confidence } = item.report;
       return [{ item: "child", task: taskId, title, kind, ...(confidence === undefined ? {} : { confidence }), text }];

@@ -85,7 +85,7 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
 
 /** [WI2] Why a row cannot be taken; null when it can. Results, and what a child says, always can: they are bounded by what was started. */
 function refusal(task: TaskState, item: InboxItem, waiting: number): string | null {
-  if (item.kind === "result" || item.kind === "child") return null;
+  if (item.kind === "result" || item.kind === "child" || item.kind === "offer") return null;
   const trigger = triggerOf(item);
   if (trigger !== null && holds(trigger))
     return task.backlog.length < limits.maxBacklog ? null : `${limits.maxBacklog} messages are queued already`;

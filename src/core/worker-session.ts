@@ -15,6 +15,7 @@ import { profileNamed } from "./profiles.ts";
 import { lineOfResult } from "./worker-card.ts";
 import { goalItem, inboxEvent, isTainting, itemsOf, wakes } from "./worker-context.ts";
 import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
+import { awaitsOffer } from "./worker-offers.ts";
 import {
   addReport,
   type Change,
@@ -59,7 +60,7 @@ export function nextMove(task: TaskState, pending: readonly InboxRow[], open: re
       : { move: "call" };
   }
   if (task.open.kind === "reading") return asleep;
-  const idle = open.length === 0 && !task.children.some((child) => child.open);
+  const idle = open.length === 0 && !task.children.some((child) => child.open) && !awaitsOffer(task);
   const due = alarmsOf(task);
   const wake =
     task.steps === 0 || task.again || pending.some(({ item }) => wakes(item, task, open)) || due.some(({ atMs }) => atMs <= nowMs);

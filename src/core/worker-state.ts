@@ -4,10 +4,11 @@ import type { TaskEvent } from "../protocol/events.ts";
 import type { ArtifactId, CommandId, EndpointId, ReportId, TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
+import type { OfferKind, OfferState } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { Note, Report, TaskCard, TaskStart } from "../protocol/task.ts";
-import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
+import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
 
@@ -35,6 +36,15 @@ export type Segment = { id: string; fromRow: number; toRow: number };
 /** A child, as its parent keeps it. `lostMs`: without an end by then it counts as lost. */
 export type Child = { taskId: TaskId; title: string; goal: string; profile: string; share: number; open: boolean; lostMs: number };
 
+/** Something that the task proposed. `stage`: that of the offer until it is released, then that of its entry in the outbound ledger. */
+export type TaskOffer = {
+  id: string;
+  kind: OfferKind;
+  title: string;
+  text: string;
+  stage: Exclude<OfferState, "released"> | OutboundState;
+};
+
 export type TaskState = {
   start: TaskStart;
   /** As it was when the task started, or was handed over; a later edit does not change work under way. */
@@ -57,6 +67,7 @@ export type TaskState = {
   /** Queued messages, oldest first: inbox key, and the source's own id of each. */
   backlog: { key: string; ref: string }[];
   children: Child[];
+  offers: TaskOffer[];
   /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
   aside: { segments: Segment[]; head: string } | null;
   notes: number;
@@ -88,7 +99,9 @@ export type InboxItem =
   | { kind: "row"; threadId: ThreadId; row: ThreadRow; alsoWith: TaskId[] }
   | { kind: "result"; tool: MachineTool; result: SettledCommand }
   | { kind: "tell"; id: string; text: string; authority: Authority; tainted: boolean }
-  | { kind: "child"; report: Report };
+  | { kind: "child"; report: Report }
+  /** What became of a proposal. */
+  | { kind: "offer"; id: string; text: string };
 
 export type InboxRow = { seq: number; key: string; item: InboxItem };
 
@@ -190,6 +203,8 @@ export function inboxKey(item: InboxItem): string {
       return `tell:${item.id}`;
     case "child":
       return item.report.id;
+    case "offer":
+      return `offer:${item.id}`;
   }
 }
 
@@ -254,6 +269,7 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     overdue: false,
     backlog: [],
     children: [],
+    offers: [],
     aside: null,
     notes: 0,
     handOffs: 0,
@@ -299,7 +315,7 @@ export const onBehalf = (task: TaskState): Principal => ({
 /** Makes a report and everything that goes with it. */
 export function addReport(
   change: Change,
-  input: { id: ReportId; kind: Report["kind"]; text: string; confidence?: number; status: Report["status"]; nowMs: number },
+  input: { id: ReportId; kind: Report["kind"]; text: string; confidence?: number; status: Report["status"]; nowMs: number; offer?: string },
 ): void {
   const { start, tainted } = change.task;
   const report: Report = {
@@ -309,6 +325,7 @@ export function addReport(
     title: start.title,
     text: input.text.slice(0, 20_000),
     ...(input.confidence === undefined ? {} : { confidence: input.confidence }),
+    ...(input.offer === undefined ? {} : { offer: input.offer }),
     threadId: start.threadId,
     authority: start.authority,
     tainted,

@@ -33,6 +33,7 @@ import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requir
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
+import { offersDoor } from "./console-offers.ts";
 import { marksDoor, policiesDoor } from "./console-policies.ts";
 import { rulesDoor } from "./console-rules.ts";
 
@@ -278,6 +279,7 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
 });
 
 consoleDoor.route("/rules", rulesDoor);
+consoleDoor.route("/offers", offersDoor);
 consoleDoor.route("/policies", policiesDoor);
 consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);

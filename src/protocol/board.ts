@@ -26,11 +26,11 @@ export type BoardDecision = {
   threadId?: string;
 };
 
-/** Something that a person of the team should look at: a question of the router, a refusal, a fault. */
+/** Something that a person of the team should look at: a question of the router, an offer that waits for a release, a refusal, a fault. */
 export type BoardNotice = {
   id: string;
   atMs: number;
-  kind: "question" | "refusal" | "fault";
+  kind: "question" | "offer" | "refusal" | "fault";
   text: string;
   threadId?: string;
   taskId?: string;

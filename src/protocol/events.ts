@@ -2,6 +2,7 @@
 // A ledger is a chain of these rows: inbound, outbound, side effects, cost.
 import type { CommandResult, CommandState } from "./command.ts";
 import type { ModelUsage } from "./model.ts";
+import type { Offer, OfferJudge, OfferState } from "./offer.ts";
 import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
 import type { Report, TaskStatus } from "./task.ts";
@@ -16,6 +17,16 @@ export type ThreadEvent =
   | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }
   | { kind: "thread.unsubscribed"; taskId: string; atSeq: number; reason: string }
   | { kind: "thread.topic"; topicThreadId: string; taskId: string; title: string; triggerId: string }
+  /** The outbound ledger before its first entry: it waits, and is decided once. */
+  | { kind: "thread.offered"; offer: Offer; untilMs: number }
+  | {
+      kind: "thread.offer_decided";
+      outboundId: string;
+      state: Exclude<OfferState, "held">;
+      by: Principal;
+      via: OfferJudge;
+      reason: string;
+    }
   /** Outbound ledger. */
   | { kind: "thread.outbound"; outbound: OutboundIntent }
   | { kind: "thread.sent"; outboundId: string; providerId: string }

@@ -99,6 +99,10 @@ export const limits = {
   /** Outbound messages older than this are not sent after a restart, but reported. */
   outboundMaxAgeInstantMs: 10 * minuteMs,
   outboundMaxAgeStructuredMs: 24 * hourMs,
+  /** Text of one proposal: the largest body that a provider of ours takes. */
+  maxOfferChars: 60_000,
+  /** What waits for a release longer than this is not sent any more. */
+  offerMs: 7 * dayMs,
   enrolmentCodeMs: 10 * minuteMs,
   ticketMs: 30 * secondMs,
   inviteMs: 7 * dayMs,

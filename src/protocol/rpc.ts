@@ -4,6 +4,7 @@ import type { BoardChange, BoardState } from "./board.ts";
 import type { Command, CommandState, SettledCommand } from "./command.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
+import type { Offer, OfferJudge, OfferView } from "./offer.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
 import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
@@ -55,6 +56,22 @@ export interface ThreadRpc extends ObjectRpc {
   attachTopic(input: { topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId }): Promise<{ seq: number }>;
   /** Say something in this thread. Idempotent by the intent's id. */
   post(input: OutboundIntent): Promise<{ seq: number }>;
+  /**
+   * Something that waits until it is released: see offer.ts. Idempotent by the intent's id; the first one stands. `about` says what the
+   * thread is, where nothing has happened in it yet.
+   */
+  offer(input: { offer: Offer; about?: Pick<ThreadInfo, "source" | "place" | "threadKey" | "title"> }): Promise<OfferView>;
+  /** Releases or declines it. The first word counts, whoever comes later hears it. `taskId`: whose it must be. `text`: instead of the proposed one. */
+  decideOffer(input: {
+    outboundId: string;
+    verdict: "release" | "decline";
+    by: Principal;
+    via: OfferJudge;
+    reason?: string;
+    taskId?: TaskId;
+    text?: string;
+  }): Promise<OfferView>;
+  offered(input: { outboundId: string }): Promise<OfferView | null>;
   /** A reply while it is written, for the pages of this thread's own people: nothing of it is kept. Not taken where nobody could see it. */
   draft(input: Omit<DraftFrame, "t">): Promise<{ taken: boolean }>;
   /** The task's card changed; the highest revision wins. */
@@ -134,6 +151,8 @@ export interface WorkerSessionRpc extends MindRpc {
   /** Facts from the router (`deliver`), as an inbox row. */
   tell(input: { id: string; text: string; authority: Authority; tainted: boolean }): Promise<void>;
   cancel(input: { by: Principal; reason: string }): Promise<{ status: TaskCard["status"] }>;
+  /** How something stands that this task proposed. */
+  offerMoved(input: OfferView): Promise<void>;
   /** The endpoint has ended or voided everything of this task below `epoch`. */
   stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void>;
   /** Continue a paused task with another allowance. */

@@ -47,11 +47,13 @@ export type Note = { step: number; kind: (typeof noteKinds)[number]; text: strin
 export const report = z.object({
   id: reportId,
   taskId,
-  kind: z.enum([...reportKinds, "cancelled", "paused", "waiting", "notice", "overdue"]),
+  kind: z.enum([...reportKinds, "cancelled", "paused", "waiting", "notice", "overdue", "proposal"]),
   title: z.string(),
   text: z.string().check(z.maxLength(20_000)),
   /** 0 to 1; a `done` of at least 0.7 is relayed by code when the task is its thread's sole subscriber. */
   confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
+  /** Of a `proposal`: what waits for a release. */
+  offer: z.optional(z.string()),
   threadId,
   authority,
   tainted: z.boolean(),
@@ -80,6 +82,8 @@ export const taskCard = z.object({
   accepted: z.optional(z.boolean()),
   /** Queued messages, oldest first: the source's own id of each. */
   backlog: z.optional(z.array(z.string())),
+  /** What it proposed and what waits for a release. */
+  offers: z.optional(z.array(z.object({ id: z.string(), title: z.string(), text: z.string() }))),
   revision: z.number(),
 });
 export type TaskCard = z.infer<typeof taskCard>;

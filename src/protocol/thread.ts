@@ -2,13 +2,21 @@
 import type { OutboundId, ReportId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
 
+/** What a channel does beside saying something in the thread. `inReplyTo`: in the review thread of that comment. */
+export type Deed =
+  | { do: "comment"; inReplyTo: string }
+  | { do: "label"; labels: string[] }
+  | { do: "pull_request"; head: string; base: string; title: string; draft: boolean };
+
 /** What is to be said in a thread, as the router decided it. The id makes a repeated `post` a no-op. */
 export type OutboundIntent = {
   id: OutboundId;
   threadId: ThreadId;
-  /** `reply`: the router's words; `relay`: a report's text, unchanged; `notice`: said by code (refusals, waiting, errors). */
-  kind: "reply" | "relay" | "notice";
+  /** `reply`: the router's words; `relay`: a report's text, unchanged; `notice`: said by code (refusals, waiting, errors); `offer`: proposed by a task, and released. */
+  kind: "reply" | "relay" | "notice" | "offer";
   text: string;
+  /** Absent: the text is said in the thread. */
+  deed?: Deed;
   /** What was to be said before it was cut to the channel's manner; for the same people as the text. */
   fullText?: string;
   /** The trigger that this answers; its thread is the only possible target. */

@@ -125,6 +125,14 @@ export const profiles = sqliteTable(
   (table) => [primaryKey({ columns: [table.name, table.version] })],
 );
 
+/** What leaves without a person's word: each saved version whole, the highest in force. */
+export const releasePolicy = sqliteTable("release_policy", {
+  version: integer().primaryKey(),
+  body: text().notNull(),
+  savedBy: text("saved_by").notNull(),
+  savedMs: integer("saved_ms").notNull(),
+});
+
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
 export const wakeList = sqliteTable("wake_list", {
   objectId: text("object_id").primaryKey(),

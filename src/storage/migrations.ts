@@ -2,12 +2,14 @@
 import init from "../../migrations/0000_init.sql";
 import gate from "../../migrations/0001_gate.sql";
 import profiles from "../../migrations/0002_profiles.sql";
+import release from "../../migrations/0003_release.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
   { name: "0000_init.sql", sql: init },
   { name: "0001_gate.sql", sql: gate },
   { name: "0002_profiles.sql", sql: profiles },
+  { name: "0003_release.sql", sql: release },
 ];
 
 const ready = new WeakMap<D1Database, Promise<void>>();

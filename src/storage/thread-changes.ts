@@ -123,10 +123,12 @@ export function post(
     throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
   const text = inManner(intent.text, source);
   const outbound = { ...(text === intent.text ? {} : { fullText: intent.text }), ...intent, text };
-  const seq = room.commit((nowMs) => {
-    const row = store.log.append({ kind: "thread.outbound", outbound }, nowMs, intent.id);
-    if (source !== webSource) room.openOutbound(intent.id, row, nowMs);
-    return row;
-  });
-  return { seq, news: true };
+  return { seq: room.commit((nowMs) => say(room, outbound, nowMs)), news: true };
+}
+
+/** Inside a commit: the row of what is said, and for a channel that must send it the ledger's entry. */
+export function say(room: ThreadRoom, outbound: OutboundIntent, nowMs: number): number {
+  const seq = room.store.log.append({ kind: "thread.outbound", outbound }, nowMs, outbound.id);
+  if (room.store.about()?.source !== webSource) room.openOutbound(outbound.id, seq, nowMs);
+  return seq;
 }

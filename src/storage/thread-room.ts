@@ -10,6 +10,7 @@ import type { Carrier } from "./outbound-ledger.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
 import { ThreadDrafts } from "./thread-drafts.ts";
 import { indexThread } from "./thread-index.ts";
+import { tellOffers } from "./thread-offers.ts";
 import type { Act } from "./thread-page.ts";
 import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
 import { withTimeout } from "./timeout.ts";
@@ -41,6 +42,7 @@ export class ThreadRoom {
   readonly #wakeList: WakeList;
   readonly #outbound: Pump;
   readonly #acts: Pump;
+  readonly #offers: Pump;
 
   constructor(storage: DurableObjectStorage, env: Env, threadId: string, hooks: RoomHooks) {
     this.#storage = storage;
@@ -59,6 +61,10 @@ export class ThreadRoom {
         return undefined;
       },
       moved: () => this.#tellMoved(),
+      offers: async () => {
+        void this.#offers.kick();
+        return Date.now() + limits.heartbeatMs;
+      },
       index: () => this.#index(),
       digest: () => this.#digest(),
       draft: (deadline) => this.drafts.onDeadline(deadline),
@@ -76,6 +82,7 @@ export class ThreadRoom {
       console.error(JSON.stringify({ at: what, thread: threadId, error: String(error) }));
     this.#outbound = new Pump(() => this.#sendOutbound(), onError("thread.outbound"));
     this.#acts = new Pump(() => this.#carryOutActs(), onError("thread.act"));
+    this.#offers = new Pump(() => this.#tellOffers(), onError("thread.offer"));
   }
 
   /** One change of the thread: rows, cursors and the deadlines that repeat its effects, together or not at all. */
@@ -94,6 +101,7 @@ export class ThreadRoom {
   kick(): void {
     this.#delivery.kick();
     if (this.alarms.due("outbound") !== null) void this.#outbound.kick();
+    if (this.alarms.due("offers") !== null) void this.#offers.kick();
   }
 
   /** The whole of `alarm()` and `poke()`. */
@@ -106,6 +114,17 @@ export class ThreadRoom {
   openOutbound(outboundId: string, seq: number, nowMs: number): void {
     this.store.outbound.open(outboundId, seq, nowMs);
     this.alarms.setEarlier("outbound", "outbound", nowMs + fallbackMs);
+  }
+
+  /** Inside a commit: an offer changed, and somebody is to hear it. */
+  armOffers(nowMs: number): void {
+    this.alarms.setEarlier("offers", "offers", nowMs + fallbackMs);
+  }
+
+  async #tellOffers(): Promise<void> {
+    const dueMs = await tellOffers(this, this.#env, Date.now());
+    if (dueMs === undefined) this.alarms.clear("offers");
+    else this.alarms.set("offers", "offers", dueMs);
   }
 
   /** While a page is brought up to date: without an alarm the platform may end that. */
@@ -164,6 +183,7 @@ export class ThreadRoom {
     const dueMs = await this.store.outbound.run({ ...carrier, reached: (point) => faultPoint(faultUrl, point) }, Date.now);
     if (dueMs === null) this.alarms.clear("outbound");
     else this.alarms.set("outbound", "outbound", dueMs);
+    if (this.alarms.due("offers") !== null) void this.#offers.kick();
     if (this.store.outbound.untold().length > 0) this.alarms.setEarlier("digest", "digest", Date.now());
   }
 

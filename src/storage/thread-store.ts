@@ -8,6 +8,7 @@ import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { EventLog } from "./event-log.ts";
+import { OfferStore } from "./offer-store.ts";
 import { OutboundLedger, outboundSchema } from "./outbound-ledger.ts";
 import { pageSchema, ThreadPage } from "./thread-page.ts";
 
@@ -41,6 +42,7 @@ export class ThreadStore {
   readonly log: EventLog<ThreadEvent>;
   readonly outbound: OutboundLedger;
   readonly page: ThreadPage;
+  readonly offers: OfferStore;
   readonly #sql: SqlStorage;
 
   /** Whether this thread has ever kept anything. */
@@ -55,6 +57,7 @@ export class ThreadStore {
     this.log = new EventLog(storage.sql);
     this.outbound = new OutboundLedger(storage, this.log);
     this.page = new ThreadPage(storage.sql, this.log);
+    this.offers = new OfferStore(storage.sql, this.log, this.outbound);
   }
 
   about(): ThreadAbout | null {

@@ -113,6 +113,9 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
   const said = only(log, "thread.outbound").map(({ event }) => event.outbound);
   const sent = only(log, "thread.sent").map(({ event }) => event.outboundId);
   const confirmed = only(log, "thread.confirmed");
+  const words = only(log, "thread.offer_decided").map(({ event }) => event);
+  const released = new Set(words.flatMap(({ outboundId, state }) => (state === "released" ? [outboundId] : [])));
+  const held = only(log, "thread.offered").map(({ event }) => event.offer.outbound.id);
   const ended = new Set([
     ...sent,
     ...confirmed.map(({ event }) => event.outboundId),
@@ -124,6 +127,10 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
   return [
     ...repeated(said.map(({ id }) => id)).map((id) => `R9: ${id} was said twice in ${log.object}`),
     ...repeated(sent).map((id) => `R9: ${id} was sent twice from ${log.object}`),
+    ...repeated(words.map(({ outboundId }) => outboundId)).map((id) => `R9: ${id} was decided twice in ${log.object}`),
+    ...held
+      .filter((id) => released.has(id) !== said.some((each) => each.id === id))
+      .map((id) => `R9: the offer ${id} was said without a release, or released and not said, in ${log.object}`),
     ...repeated(said.flatMap(({ reportId }) => reportId ?? [])).map((id) => `R9: ${id} was relayed twice in ${log.object}`),
     ...confirmed.flatMap(({ seq, event: { outboundId } }) =>
       only(log, "thread.sent").some((each) => each.event.outboundId === outboundId && each.seq > seq)
@@ -133,7 +140,7 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
     ...said.flatMap((each) => [
       ...(carried && !ended.has(each.id) ? [`R10: ${each.id} was neither sent nor visibly given up`] : []),
       ...(each.threadId === log.object ? [] : [`H1: ${each.id} was said in ${log.object}, but is for ${each.threadId}`]),
-      ...(routers.length === 0 || (each.decisionId !== undefined && decisions.has(each.decisionId))
+      ...(routers.length === 0 || released.has(each.id) || (each.decisionId !== undefined && decisions.has(each.decisionId))
         ? []
         : [`R11: ${each.id} was said in ${log.object} without a decision of the router`]),
     ]),

@@ -11,7 +11,12 @@ test("twenty isolates that migrate at once leave each migration applied once", a
     Array.from({ length: 20 }, () => migrated(new Proxy(DB, { get: (db, key) => Reflect.get(db, key).bind(db) }) as D1Database)),
   );
   const { results } = await DB.prepare("SELECT name FROM d1_migrations").all();
-  expect(results).toEqual([{ name: "0000_init.sql" }, { name: "0001_gate.sql" }, { name: "0002_profiles.sql" }]);
+  expect(results).toEqual([
+    { name: "0000_init.sql" },
+    { name: "0001_gate.sql" },
+    { name: "0002_profiles.sql" },
+    { name: "0003_release.sql" },
+  ]);
 });
 
 test("an object stands on the wake list while it is busy, and is handed to the cron once when it is overdue", async () => {

@@ -81,6 +81,21 @@ export function describeEvent(event: SwitchyardEvent): Line {
         },
         event.outbound.text,
       );
+    case "thread.offered":
+      return withDetail(
+        { filter: "said", text: `Proposed, waits for a release: ${event.offer.title}`, tone: "wait", ids: [event.offer.outbound.id] },
+        event.offer.outbound.text,
+      );
+    case "thread.offer_decided":
+      return withDetail(
+        {
+          filter: "decided",
+          text: `The proposal was ${event.state} by ${event.by.name}`,
+          tone: event.state === "released" ? "good" : "quiet",
+          ids: [event.outboundId],
+        },
+        event.reason,
+      );
     case "thread.sent":
       return { filter: "said", text: "Sent", tone: "good", ids: [event.outboundId] };
     case "thread.confirmed":

@@ -82,8 +82,8 @@ export type Waiting = { kind: "notice"; notice: BoardNotice } | { kind: "task"; 
 
 /** What waits for a person: questions first, then tasks, then refusals and faults. */
 export function waitingOf(board: BoardState): Waiting[] {
-  const questions = board.notices.filter((notice) => notice.kind === "question");
-  const rest = board.notices.filter((notice) => notice.kind !== "question");
+  const questions = board.notices.filter((notice) => notice.kind === "question" || notice.kind === "offer");
+  const rest = board.notices.filter((notice) => notice.kind !== "question" && notice.kind !== "offer");
   const tasks = board.tasks.filter((task) => statusView(task).forYou);
   return [
     ...questions.map((notice): Waiting => ({ kind: "notice", notice })),

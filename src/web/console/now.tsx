@@ -10,9 +10,30 @@ import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./p
 import { SetUp } from "./set-up.tsx";
 import { api, change, query } from "./store.ts";
 
-const noticeWords = { question: "Question", refusal: "Refused", fault: "Fault" } as const;
-const noticeTones = { question: "wait", refusal: "quiet", fault: "bad" } as const;
-const noticeShapes = { question: "diamond", refusal: "square", fault: "cross" } as const;
+const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
+const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
+const noticeShapes = { question: "diamond", offer: "diamond", refusal: "square", fault: "cross" } as const;
+
+/** What a task proposed: its first line says what would happen, the rest is what would be sent. */
+function Release(props: { notice: BoardNotice }) {
+  const { id, text } = props.notice;
+  const what = text.split("\n")[0] ?? "";
+  const decide = (verdict: "release" | "decline") =>
+    change(
+      () => api("POST", `offers/${id}`, { verdict }),
+      verdict === "release" ? "Released: it is being sent." : "Declined: it is not sent.",
+    );
+  return (
+    <>
+      <button type="button" class="btn btn-main" aria-label={`Release: ${what}`} onClick={() => void decide("release")}>
+        Release
+      </button>
+      <button type="button" class="btn" aria-label={`Decline: ${what}`} onClick={() => void decide("decline")}>
+        Decline
+      </button>
+    </>
+  );
+}
 
 function Notice(props: { notice: BoardNotice }) {
   const { notice } = props;
@@ -56,9 +77,13 @@ function Notice(props: { notice: BoardNotice }) {
             </button>
           </>
         ) : null}
-        <button type="button" class="btn btn-bare" onClick={() => void dismiss()}>
-          Dismiss
-        </button>
+        {notice.kind === "offer" ? (
+          <Release notice={notice} />
+        ) : (
+          <button type="button" class="btn btn-bare" onClick={() => void dismiss()}>
+            Dismiss
+          </button>
+        )}
       </form>
     </li>
   );

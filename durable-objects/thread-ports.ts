@@ -1,0 +1,43 @@
+// What a Thread gives to the pages on its sockets, and the manner of its channel.
+import { channelOf } from "../src/channels/registry.ts";
+import type { PagePorts } from "../src/channels/web-page.ts";
+import { fitManner } from "../src/core/manners.ts";
+import { type Env, modelProblem, readConfig } from "../src/env.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import type { ThreadRpc } from "../src/protocol/rpc.ts";
+import { putArtifact } from "../src/storage/artifacts.ts";
+import { judgeAtPage } from "../src/storage/page-door.ts";
+import type { ThreadRoom } from "../src/storage/thread-room.ts";
+
+export function pagePorts(
+  { id, env, ctx, room }: { id: string; env: Env; ctx: DurableObjectState; room: ThreadRoom },
+  isRevoked: (principalId: string) => boolean,
+  reach: <T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append">) => Promise<T>) => Promise<T>,
+): PagePorts {
+  const { store } = room;
+  const config = readConfig(env);
+  return {
+    rootThreadId: id,
+    agentName: config.agentName,
+    modelProblem: modelProblem(config),
+    topic: (threadId) => store.page.topic(threadId),
+    topics: (limit) => store.page.topics(limit),
+    drafts: () => room.drafts.current,
+    newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
+    read: (threadId, afterSeq, limit) => reach(threadId, (thread) => thread.read({ afterSeq, limit })),
+    keepWhole: (text) => putArtifact(env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
+    append: async (trigger) => {
+      const verdict = await judgeAtPage(env, ctx, id, trigger, isRevoked);
+      const result = await reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
+      return "seq" in result ? result.seq : null;
+    },
+    press: (actId, by, frame) => room.press({ id: actId, by, frame }),
+  };
+}
+
+/** A text as the channel of its thread may say it. */
+export function inManner(text: string, source: string): string {
+  const channel = channelOf(source);
+  if (!channel) throw new Fault("bad_input", `Nothing can be said in ${source}: it has no channel.`);
+  return fitManner(text, channel.manner);
+}

@@ -1,0 +1,44 @@
+// What waits for a release: who may decide about it, and what the team's setting lets go by itself.
+import { Fault } from "../protocol/fault.ts";
+import type { Offer, OfferJudge, OfferKind, OfferState, ReleasePolicy } from "../protocol/offer.ts";
+import type { Authority, Principal } from "../protocol/principal.ts";
+import { atLeast, authorityOf } from "./authority.ts";
+
+/** Version 0: what is easily seen and easily taken back, in the repository that the work was asked for in. Words to people wait. */
+export const shippedReleasePolicy: ReleasePolicy = { version: 0, byItself: ["label", "pull_request"] };
+
+export const kindOfOffer = ({ outbound }: Offer): OfferKind => outbound.deed?.do ?? "comment";
+
+/** What an offer needs of whoever releases it: never less than the team, and never less than its task. */
+const needed = ({ from }: Offer): Authority => (atLeast(from.authority, "member") ? from.authority : "member");
+
+/** [O4] Why the setting lets an offer go by itself; null when it waits. Of a task that read public text, or that the public asked for, everything waits. */
+export function releasedByItself(offer: Offer, where: { source: string; place: string }, policy: ReleasePolicy): string | null {
+  const { from } = offer;
+  if (offer.personOnly || from.tainted || !atLeast(from.authority, "member")) return null;
+  if (from.source !== where.source || from.place.toLowerCase() !== where.place.toLowerCase()) return null;
+  return policy.byItself.includes(kindOfOffer(offer)) ? `the team's setting, version ${policy.version}` : null;
+}
+
+type Decision = { verdict: "release" | "decline"; by: Principal; via: OfferJudge };
+
+/**
+ * [O5] What a word on an offer makes of it; null when it was decided before. The router releases nothing of a tainted task, nor of one
+ * that the public asked for, nor what only a person may release; a person needs what the task has, and the team's authority at least.
+ */
+export function decideOn(
+  offer: Offer,
+  state: OfferState,
+  decision: Decision,
+  nowMs: number,
+  untilMs: number,
+): Exclude<OfferState, "held"> | null {
+  if (state !== "held") return null;
+  if (nowMs >= untilMs) return "expired";
+  if (!atLeast(authorityOf(decision.by), needed(offer)))
+    throw new Fault("forbidden", `Only someone with the authority of ${needed(offer)} may release or decline this.`);
+  if (decision.verdict === "decline") return "declined";
+  if (decision.via === "router" && (offer.personOnly || offer.from.tainted || !atLeast(offer.from.authority, "member")))
+    throw new Fault("forbidden", "Only a person of the team may release this.");
+  return "released";
+}

@@ -1,0 +1,81 @@
+// What a task proposed to the outside world, and what becomes of it: it waits for a release, and the task hears the end of it.
+import type { OfferView } from "../protocol/offer.ts";
+import { excerpt } from "./context.ts";
+import { childId } from "./ids.ts";
+import { kindOfOffer } from "./offer.ts";
+import { oneLine } from "./worker-card.ts";
+import { inboxEvent } from "./worker-context.ts";
+import {
+  addReport,
+  type Change,
+  changeOf,
+  type InboxItem,
+  type InboxRow,
+  releasedStep,
+  type TaskOffer,
+  type TaskState,
+} from "./worker-state.ts";
+
+/** Of one proposal, on a card. */
+const cardChars = 1_500;
+
+/** How an offer stands, in one word: until it is released that of the offer, then that of its entry in the outbound ledger. */
+const stageOf = (view: OfferView): TaskOffer["stage"] => (view.state === "released" ? (view.sent?.state ?? "pending") : view.state);
+
+/** Nothing more becomes of it. */
+const hasEnded = (stage: TaskOffer["stage"]): boolean => stage !== "held" && stage !== "pending";
+
+/** Whether a task waits for what becomes of a proposal of its own. */
+export const awaitsOffer = (task: TaskState): boolean => task.offers.some(({ stage }) => !hasEnded(stage));
+
+/** What the worker reads when its proposal came to an end. */
+function newsOf({ offer, decided }: OfferView, stage: TaskOffer["stage"], sent: OfferView["sent"]): string {
+  const { title, outbound } = offer;
+  const by = decided === undefined ? "" : ` by ${decided.by}`;
+  const why = decided?.reason ? `: ${decided.reason}` : "";
+  switch (stage) {
+    case "declined":
+      return `Your proposal ${outbound.id} (${title}) was declined${by}${why}. It is not sent.`;
+    case "expired":
+      return `Nobody released your proposal ${outbound.id} (${title}) in time. It is not sent.`;
+    case "failed":
+    case "unknown":
+      return `Your proposal ${outbound.id} (${title}) was released${by}, but ${stage === "failed" ? "it failed" : "whether it arrived is not known"}: ${sent?.detail ?? "no reason given"}`;
+    default: {
+      const number = kindOfOffer(offer) === "pull_request" && sent?.providerId ? ` It is pull request #${sent.providerId}.` : "";
+      return `Your proposal ${outbound.id} (${title}) was released${by} and is sent.${number}`;
+    }
+  }
+}
+
+/**
+ * [W23] A proposal stands on the task's card while it waits, the router hears of it, and the task is woken by its end. `receive` puts the
+ * news into the inbox, null when it is there.
+ */
+export function offerMoved(task: TaskState, view: OfferView, receive: (item: InboxItem) => InboxRow | null, nowMs: number): Change | null {
+  const { id, text } = view.offer.outbound;
+  const stage = stageOf(view);
+  const known = task.offers.find((each) => each.id === id);
+  // News may come late: nothing goes back to an earlier stage.
+  if (known && (known.stage === stage || stage === "held" || (hasEnded(known.stage) && !hasEnded(stage)))) return null;
+  const change = changeOf(task, `a proposal is ${stage}`);
+  const { task: next } = change;
+  const shown = { id, kind: kindOfOffer(view.offer), title: view.offer.title, text: excerpt(text, cardChars), stage };
+  next.offers = known ? task.offers.map((each) => (each.id === id ? shown : each)) : [...task.offers, shown];
+  if (stage === "held" && task.mode.mode !== "ended")
+    addReport(change, {
+      id: childId("rep", task.start.taskId, "proposal", id),
+      kind: "proposal",
+      text: `${view.offer.title}\n\n${text}`,
+      status: task.card.status,
+      nowMs,
+      offer: id,
+    });
+  if (!hasEnded(stage)) return change;
+  const row = receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
+  if (row === null) return change;
+  change.events.push(inboxEvent(row.key, row.item));
+  if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
+  else if (task.mode.mode === "working") next.line = oneLine(`${stage}: ${view.offer.title}`);
+  return change;
+}

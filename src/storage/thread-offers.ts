@@ -1,0 +1,135 @@
+// Offers of a Thread: they wait here until somebody releases or declines them. A released one enters the outbound ledger once; the task
+// that made it, and the consoles, hear what becomes of it until they have it.
+
+import { threadIdOf } from "../core/ids.ts";
+import { decideOn, releasedByItself } from "../core/offer.ts";
+import { boardName, type Env } from "../env.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Offer, OfferView, ReleasePolicy } from "../protocol/offer.ts";
+import type { Principal } from "../protocol/principal.ts";
+import type { ThreadRpc } from "../protocol/rpc.ts";
+import type { OutboundIntent } from "../protocol/thread.ts";
+import type { Told } from "./offer-store.ts";
+import { say } from "./thread-changes.ts";
+import { callTimeoutMs } from "./thread-delivery.ts";
+import type { ThreadRoom } from "./thread-room.ts";
+import { withTimeout } from "./timeout.ts";
+
+type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
+
+const outOfTime: Principal = { role: "agent", id: "time", name: "nobody, in time" };
+const setting: Principal = { role: "agent", id: "setting", name: "the team's setting" };
+
+const viewOf = (room: ThreadRoom, id: string): OfferView => {
+  const view = room.store.offers.view(id);
+  if (view === null) throw new Fault("not_found", `There is no offer ${id}.`);
+  return view;
+};
+
+/** Takes an offer: the first one of an id stands. */
+export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer, about }: Input<"offer">, policy: ReleasePolicy): OfferView {
+  const { store } = room;
+  const { id } = offer.outbound;
+  if (store.offers.view(id) !== null) return viewOf(room, id);
+  const place = store.about() ?? about;
+  if (!place) throw new Fault("not_found", `There is no thread ${threadId}.`);
+  if (offer.outbound.threadId !== threadId || threadIdOf(place.source, place.place, place.threadKey) !== threadId)
+    throw new Fault("conflict", `${id} belongs to ${offer.outbound.threadId}, not to ${threadId}.`);
+  room.commit((nowMs) => {
+    if (store.about() === null) store.setAbout({ threadId, ...place });
+    store.offers.open(offer, nowMs);
+    const why = releasedByItself(offer, place, policy);
+    if (why !== null) release(room, offer, { by: setting, via: "policy", reason: why }, offer.outbound.text, nowMs);
+    room.armOffers(nowMs);
+  });
+  return viewOf(room, id);
+}
+
+/** A word on an offer: the first one counts. */
+export function decideOffer(room: ThreadRoom, input: Input<"decideOffer">, inManner: (text: string, source: string) => string): OfferView {
+  const { outboundId: id, by, via, reason = "" } = input;
+  const { offer, state, untilMs } = viewOf(room, id);
+  if (input.taskId !== undefined && input.taskId !== offer.from.taskId)
+    throw new Fault("forbidden", `${id} was not proposed by ${input.taskId}.`);
+  const next = decideOn(offer, state, input, Date.now(), untilMs);
+  if (next === null) return viewOf(room, id);
+  room.commit((nowMs) => {
+    if (next === "released")
+      release(room, offer, { by, via, reason }, inManner(input.text ?? offer.outbound.text, room.store.about()?.source ?? ""), nowMs);
+    else room.store.offers.decided(id, next, next === "expired" ? outOfTime : by, next === "expired" ? "time" : via, reason, nowMs);
+    room.armOffers(nowMs);
+  });
+  return viewOf(room, id);
+}
+
+/** [O6] Once and for good: the word on it and its entry in the outbound ledger are one transaction. */
+function release(
+  room: ThreadRoom,
+  offer: Offer,
+  decided: { by: Principal; via: NonNullable<OfferView["decided"]>["via"]; reason: string },
+  text: string,
+  nowMs: number,
+): void {
+  const outbound: OutboundIntent = { ...offer.outbound, text };
+  room.store.offers.decided(outbound.id, "released", decided.by, decided.via, decided.reason, nowMs);
+  say(room, outbound, nowMs);
+}
+
+/** What the task and the consoles are told of an offer, now that it stands like this; null when they know. */
+function newsOf(view: OfferView, told: Told): { task: boolean; board: "notice" | "done" | null; next: Told | null } {
+  if (view.state === "held") return { task: true, board: told === "nothing" ? "notice" : null, next: "held" };
+  const ended = view.state !== "released" || (view.sent !== undefined && view.sent.state !== "pending");
+  const board = told === "held" ? "done" : null;
+  return { task: told !== "decided" || ended, board, next: ended ? null : "decided" };
+}
+
+/** Tells everybody who waits; what fails is told again with the next deadline. Returns when that is. */
+export async function tellOffers(room: ThreadRoom, env: Pick<Env, "BOARD" | "WORKER_SESSION">, nowMs: number): Promise<number | undefined> {
+  const { offers } = room.store;
+  let nextMs: number | undefined;
+  for (const { view, told } of offers.untold()) {
+    const { outbound, from } = view.offer;
+    if (view.state === "held" && nowMs >= view.untilMs) {
+      room.commit((atMs) => offers.decided(outbound.id, "expired", outOfTime, "time", "nobody decided", atMs));
+      nextMs = nowMs;
+      continue;
+    }
+    const news = newsOf(view, told);
+    if (news.next !== told) {
+      if (news.task) await tellTask(env, view);
+      if (news.board !== null) {
+        const change =
+          news.board === "done"
+            ? ({ kind: "notice_done", id: outbound.id } as const)
+            : ({
+                kind: "notice",
+                notice: {
+                  id: outbound.id,
+                  atMs: view.atMs,
+                  kind: "offer",
+                  text: `${view.offer.title}\n\n${outbound.text}`,
+                  threadId: outbound.threadId,
+                  taskId: from.taskId,
+                },
+              } as const);
+        await withTimeout(env.BOARD.getByName(boardName).change([change]), callTimeoutMs, "The board");
+      }
+      offers.setTold(outbound.id, news.next);
+    }
+    const dueMs = news.next === null ? undefined : news.next === "held" ? view.untilMs : nowMs + limits.heartbeatMs;
+    if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+  }
+  return nextMs;
+}
+
+async function tellTask(env: Pick<Env, "WORKER_SESSION">, view: OfferView): Promise<void> {
+  const { taskId } = view.offer.from;
+  try {
+    await withTimeout(env.WORKER_SESSION.getByName(taskId).offerMoved(view), callTimeoutMs, taskId);
+  } catch (error) {
+    // A task that is not there needs to hear nothing.
+    if (asFault(error)?.retry !== "never") throw error;
+  }
+}
