@@ -5,6 +5,7 @@ import { outboundTrap } from "./test/support/outbound-trap.ts";
 // pure: decisions and words, in Node. workerd: objects and the Worker, in the real runtime. system: real processes and a real browser.
 export default defineConfig({
   test: {
+    globalSetup: "./test/support/scratch-folder.ts",
     projects: [
       {
         test: {

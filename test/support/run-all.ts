@@ -34,12 +34,12 @@ const { status } = spawnSync(
   ],
   { cwd: root, stdio: "inherit" },
 );
-if (!existsSync(reportFile)) {
+const report = existsSync(reportFile) ? (JSON.parse(readFileSync(reportFile, "utf8")) as Report) : null;
+rmSync(scratch, { recursive: true, force: true });
+if (report === null) {
   console.error("The test runner ended before it could report; see above.");
   process.exit(1);
 }
-const report = JSON.parse(readFileSync(reportFile, "utf8")) as Report;
-rmSync(scratch, { recursive: true, force: true });
 // A file that cannot be loaded has no tests to count: it counts as one failure.
 const failed = report.numFailedTests + (status !== 0 && report.numFailedTests === 0 ? Math.max(1, report.numFailedTestSuites) : 0);
 console.log(`${report.numPassedTests} passed, ${failed} failed${report.numPendingTests > 0 ? `, ${report.numPendingTests} skipped` : ""}`);
