@@ -8,10 +8,10 @@ export const root = path.resolve(import.meta.dirname, "../..");
 export const bundlePath = path.join(root, "dist/worker/index.js");
 
 /** Bundles `src/index.ts` for workerd into `dist/worker`, or bundles nothing and throws esbuild's message. */
-export async function bundleWorker(): Promise<string> {
+export async function bundleWorker(entry = "src/index.ts", outfile = bundlePath): Promise<string> {
   await build({
-    entryPoints: [path.join(root, "src/index.ts")],
-    outfile: bundlePath,
+    entryPoints: [path.join(root, entry)],
+    outfile,
     bundle: true,
     format: "esm",
     target: "es2024",
@@ -24,7 +24,7 @@ export async function bundleWorker(): Promise<string> {
     sourcemap: "linked",
     logLevel: "silent",
   });
-  return bundlePath;
+  return outfile;
 }
 
 export type WorkerOptions = {

@@ -1,9 +1,11 @@
 // `npm run bench -- NAME [--quick] [--json]`: one benchmark, its figures and its goals. The exit code is non-zero when a goal falls short.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { buildAssets } from "../../src/local/build.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
+import { cost, fullCost, quickCost } from "./cost.ts";
 import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
@@ -13,6 +15,7 @@ const pictures = path.resolve(import.meta.dirname, "../../src/web/pictures");
 type Bench = (quick: boolean) => Promise<{ result: Result; svg?: string }>;
 
 const benches: Record<string, Bench> = {
+  cost: (quick) => cost(quick ? quickCost : fullCost),
   "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
   "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
 };
@@ -28,6 +31,12 @@ if (bench === undefined) {
   console.error(usage);
   process.exit(2);
 }
+// State in memory where the machine has such a folder: the disk of a shared machine is not what is measured.
+const scratch = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "switchyard-bench-"));
+process.env.TMPDIR = scratch;
+process.on("exit", () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }));
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
+
 await Promise.all([buildAssets(), bundleWorker()]);
 const { result: done, svg } = await bench(values.quick ?? false);
 if (svg !== undefined) {

@@ -1,6 +1,6 @@
 // The built Worker under miniflare, reached through a socket of its own, with the rows of its objects at hand.
 import { createHmac } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -10,6 +10,7 @@ import { startWorker } from "../../../src/local/worker.ts";
 import type { Logged } from "../../../src/protocol/events.ts";
 import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
 import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
+import { type Counts, countsPath } from "../worker/counts.ts";
 import { cpuSecondsOf, newestRuntime } from "./runtimes.ts";
 
 const webhookSecret = "bench-webhook-secret";
@@ -17,8 +18,7 @@ const operatorToken = "bench-operator-token-of-the-run";
 export const place = "team/app";
 const member = "member";
 
-/** State in memory where the machine has such a folder: the disk of a shared machine is not what is measured. */
-const scratch = (): string => mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "switchyard-bench-"));
+const scratch = (): string => mkdtempSync(path.join(tmpdir(), "switchyard-state-"));
 
 export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT";
 type Answer = { status: number; body: string };
@@ -74,6 +74,16 @@ export class Deployment {
     });
     const direct = await worker.unsafeGetDirectURL();
     return new Deployment(direct.origin, worker, gitHub, statePath, log);
+  }
+
+  /** What the platform would bill since the last look; only of the counted Worker. */
+  async counts(): Promise<Counts> {
+    return JSON.parse((await this.send(`${this.origin}${countsPath}`, "GET", "", {})).body) as Counts;
+  }
+
+  /** What the platform calls each minute. */
+  async cron(): Promise<void> {
+    await (await this.#worker.getWorker()).scheduled({ cron: "* * * * *" });
   }
 
   /** Seconds of CPU that this deployment's runtime used so far. */
