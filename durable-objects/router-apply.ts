@@ -2,9 +2,9 @@
 import { completeStart, type EffectResult, type EffectRow } from "../src/core/router-plan.ts";
 import { boardName, type Env } from "../src/env.ts";
 import { Fault } from "../src/protocol/fault.ts";
-import { putRuleFirst } from "../src/storage/gate-rules.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { personById } from "../src/storage/people.ts";
+import { carryOutPolicy } from "../src/storage/policy-acts.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
 /** Carries the effect out and returns what later effects of its chain need. */
@@ -59,9 +59,11 @@ export async function applyEffect(
     case "cancel":
       await env.WORKER_SESSION.getByName(effect.taskId).cancel(effect.input);
       return {};
-    case "rule":
-      await putRuleFirst(env.DB, effect.input.rule, effect.input.by, Date.now());
+    case "policy": {
+      const { act, post } = effect.input;
+      await env.THREAD.getByName(effect.threadId).post({ ...post, text: await carryOutPolicy(env.DB, act, Date.now()) });
       return {};
+    }
     case "append": {
       const schedule = schedules.get(effect.input.trigger.principal.id);
       await migrated(env.DB);

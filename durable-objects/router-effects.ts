@@ -143,8 +143,8 @@ export class RouterEffects {
       // The run of the schedule has failed with it.
       case "append":
         return;
-      case "rule":
-        this.#reopen(row, null, `The rule could not be saved: ${reason}`, nowMs);
+      case "policy":
+        this.#reopen(row, null, `Rules and policies could not be changed: ${reason}`, nowMs);
         return;
       case "post":
       case "unsubscribe":

@@ -11,6 +11,7 @@ const maxTextChars = 1_000;
 export const toRecent = (trigger: Trigger, verdict: Verdict): RecentTrigger => ({
   id: trigger.id,
   threadId: trigger.threadId,
+  threadKey: trigger.threadKey,
   source: trigger.source,
   place: trigger.place,
   kind: trigger.kind,

@@ -7,7 +7,9 @@ import type { Outcome, Trigger, Verdict } from "../protocol/trigger.ts";
 const noRule: Verdict = { outcome: "record", rule: "default", reason: "No rule speaks of this; it is kept, and nobody is asked." };
 
 /** All that a rule can speak of. */
-export type Judged = Pick<Trigger, "source" | "place" | "kind" | "principal" | "addressed" | "text" | "facts">;
+export type Judged = Pick<Trigger, "source" | "place" | "kind" | "principal" | "addressed" | "text" | "facts" | "threadId"> & {
+  threadKey?: string | undefined;
+};
 
 /** [G2] The verdict of the first rule whose conditions all hold. */
 export function judge(rules: GateRules, trigger: Judged): Verdict {
@@ -19,6 +21,7 @@ function matches(rule: GateRule, trigger: Judged): boolean {
   return (
     (rule.source === undefined || rule.source === trigger.source) &&
     (rule.place === undefined || matchesPattern(rule.place.toLowerCase(), trigger.place.toLowerCase())) &&
+    (rule.thread === undefined || isThread(rule.thread, trigger)) &&
     (rule.kind === undefined || matchesPattern(rule.kind, trigger.kind)) &&
     (rule.roles === undefined || rule.roles.includes(trigger.principal.role)) &&
     (rule.principalId === undefined || rule.principalId.toLowerCase() === trigger.principal.id.toLowerCase()) &&
@@ -26,6 +29,12 @@ function matches(rule: GateRule, trigger: Judged): boolean {
     (rule.facts === undefined || Object.entries(rule.facts).every(([name, value]) => trigger.facts?.[name] === value)) &&
     (rule.anyWord === undefined || rule.anyWord.some((word) => holdsWord(trigger.text, word)))
   );
+}
+
+function isThread(named: string, { threadId, threadKey = "" }: Judged): boolean {
+  if (named === threadId || named === threadKey) return true;
+  // At GitHub issues and pull requests share their numbers.
+  return named.startsWith("#") && /^(?:issue|pull):/.test(threadKey) && threadKey.endsWith(`:${named.slice(1)}`);
 }
 
 const matchesPattern = (pattern: string, value: string): boolean =>
@@ -60,11 +69,13 @@ const rulesFor = (
 const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
 
 /** Version 0: in force until an owner saves rules of the team's own. */
-/** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules say of messages. */
-export const asksNothing = (trigger: Trigger): Verdict | null =>
-  trigger.amends === undefined || trigger.amends.change === "edit"
-    ? null
+/** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules make of messages; a mute holds. */
+export const judgeMessage = (rules: GateRules, trigger: Trigger): Verdict => {
+  const verdict = judge(rules, trigger);
+  return trigger.amends === undefined || trigger.amends.change === "edit" || verdict.outcome === "mute"
+    ? verdict
     : { outcome: "record", rule: "amended", reason: "It only changes an earlier message." };
+};
 
 export const defaultRules: GateRules = {
   version: 0,

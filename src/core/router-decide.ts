@@ -14,7 +14,7 @@ import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-au
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
-import { followed, planPolicy, type RuleProposal } from "./router-policy.ts";
+import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { isTeamPerson, planSchedule } from "./router-schedule.ts";
@@ -40,7 +40,7 @@ export type TurnView = {
   zone?: string;
   schedules?: readonly Schedule[];
   /** Rules of the gate that were shown to owners. */
-  proposals?: readonly RuleProposal[];
+  proposals?: readonly Proposal[];
   policies: readonly Policy[];
   /** Audiences of what earlier steps of this turn read. */
   heard?: readonly string[];

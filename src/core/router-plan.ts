@@ -1,7 +1,6 @@
 // A decision and its effects as data: what the router commits in one transaction, and what its effects do afterwards.
 
 import type { BoardChange, BoardNotice } from "../protocol/board.ts";
-import type { GateRule } from "../protocol/gate.ts";
 import type { FollowedPolicy } from "../protocol/policy.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
@@ -13,7 +12,7 @@ import { childId, makeId } from "./ids.ts";
 import { fitted } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
 import type { Fact } from "./router-memory.ts";
-import type { RuleProposal } from "./router-policy.ts";
+import type { PolicyAct, Proposal } from "./router-policy.ts";
 import type { ScheduleEdit } from "./router-schedule.ts";
 
 type Input<T, M extends keyof T> = T[M] extends (input: infer I) => unknown ? I : never;
@@ -32,8 +31,8 @@ export type RouterEffect =
   | { kind: "cancel"; taskId: string; input: Input<WorkerSessionRpc, "cancel"> }
   /** Of a schedule that is due. */
   | { kind: "append"; threadId: string; input: Input<ThreadRpc, "append"> }
-  /** A confirmed rule of the gate. */
-  | { kind: "rule"; input: { rule: GateRule; by: string } }
+  /** What an owner asked for is shown, saved or taken back, and the owner is told. */
+  | { kind: "policy"; threadId: string; input: { act: PolicyAct; post: OutboundIntent } }
   | { kind: "board"; input: BoardChange[] };
 
 /** What an effect answered that later effects of its chain need. */
@@ -76,7 +75,7 @@ export type PlannedDecision = {
   chain?: string;
   newTask?: KnownTask;
   schedule?: ScheduleEdit;
-  proposal?: RuleProposal;
+  proposal?: Proposal;
   fact?: { fact: Fact; replaces: string | null };
   question?: Question;
   notice?: BoardNotice;

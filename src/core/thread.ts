@@ -83,6 +83,8 @@ export function planAppend(input: {
   const echoOf = input.trigger.facts?.echoOf;
   if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
   if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
+  // [T5] An owner's mute holds also where a task follows the thread.
+  if (verdict.outcome === "mute") return { do: "ignore", rule: verdict.rule };
   const subscribers = activeTasks(input.subscriptions);
   if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";

@@ -67,6 +67,7 @@ export type RulesAnswer = { inForce: GateRules; versions: RulesVersion[] };
 export type RecentTrigger = {
   id: string;
   threadId: string;
+  threadKey?: string | undefined;
   source: string;
   place: string;
   kind: string;

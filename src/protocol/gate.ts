@@ -9,6 +9,8 @@ export const gateRule = z.object({
   source: z.optional(z.string()),
   /** Exact place, or a prefix that ends in `*`. */
   place: z.optional(z.string()),
+  /** A `thr_` id, a thread's key within its place (`branch:main`), or `#12` for the issue or pull request of that number. */
+  thread: z.optional(z.string().check(z.maxLength(200))),
   /** Exact kind, or a prefix that ends in `*`. */
   kind: z.optional(z.string()),
   roles: z.optional(z.array(role)),

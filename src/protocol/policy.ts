@@ -11,6 +11,14 @@ export const policyInput = z.object({
 });
 export type PolicyInput = z.infer<typeof policyInput>;
 
+/** What an owner asks for in the chat: other words, or on and off; a new policy is on. */
+export const policyChange = z.object({
+  id: policyInput.shape.id,
+  text: z.optional(policyInput.shape.text),
+  on: z.optional(z.boolean()),
+});
+export type PolicyChange = { id: string; text?: string; on?: boolean };
+
 export type Policy = { id: string; version: number; text: string };
 /** A version as it is stored. */
 export type SavedPolicy = Policy & { enabled: boolean; savedBy: string; savedMs: number };

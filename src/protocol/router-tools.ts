@@ -1,5 +1,6 @@
 // The router's tools: decisions and reads. There is no tool here that executes anything, and there must not be one.
 import * as z from "zod/mini";
+import { policyChange } from "./policy.ts";
 import { scheduleChanges, scheduleName, scheduleText, scheduleTime } from "./schedule.ts";
 import { outcomes } from "./trigger.ts";
 
@@ -79,21 +80,27 @@ export const routerTools = {
       for: z.optional(z.enum(factReaches)),
       text: z.string().check(z.minLength(1), z.maxLength(500)),
       replaces: z.optional(z.string().check(z.maxLength(80))),
+      ...byPolicy,
     }),
   },
   set_policy: {
     description:
-      "An owner wants the gate to treat something differently (“stop reacting to dependabot”). Without `confirm` the rule is shown to the owner by the system; with `confirm` (the rul_ id that the owner repeated) it is saved. On GitHub a program's name ends in [bot].",
+      "An owner wants things treated differently from now on. Either a gate rule: `outcome` for what fits the conditions (mute: nobody hears it, tasks that follow the thread neither; “stop reacting to dependabot” is a mute); `thread` is a thr_ id, or #12 with a `place`; on GitHub a program's name ends in [bot]. Or, where it takes words, a policy: `change` (its id, new text, on or off). Without `confirm` the system shows it to the owner with what it would have done; with `confirm` (the rul_ id that the owner repeated) it is saved, with `undo` it is taken back. `list` shows all policies and the chat's rules.",
     input: z.object({
       settles,
       outcome: z.optional(z.enum(outcomes)),
       source: z.optional(z.string().check(z.maxLength(40))),
       place: z.optional(z.string().check(z.maxLength(200))),
+      thread: z.optional(z.string().check(z.maxLength(200))),
       kind: z.optional(z.string().check(z.maxLength(80))),
       principal: z.optional(z.string().check(z.maxLength(200))),
       addressed: z.optional(z.boolean()),
       why: z.optional(z.string().check(z.maxLength(300))),
+      change: z.optional(policyChange),
       confirm: z.optional(z.string().check(z.maxLength(80))),
+      undo: z.optional(z.string().check(z.maxLength(80))),
+      list: z.optional(z.boolean()),
+      ...byPolicy,
     }),
   },
   schedule: {

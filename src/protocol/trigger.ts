@@ -53,8 +53,8 @@ export const trigger = z.object({
 });
 export type Trigger = z.infer<typeof trigger>;
 
-/** `ignore`: nothing happened; `record`: kept, nobody is asked; `candidate`: the router judges; `request`: explicitly asked. */
-export const outcomes = ["ignore", "record", "candidate", "request"] as const;
+/** `mute`: nobody hears it, tasks that follow the thread neither; `ignore`: nothing happened, unless a task follows; `record`: kept, nobody is asked; `candidate`: the router judges; `request`: explicitly asked. */
+export const outcomes = ["mute", "ignore", "record", "candidate", "request"] as const;
 export type Outcome = (typeof outcomes)[number];
 
 /** What the gate said, and by which rule. */

@@ -80,8 +80,21 @@ export async function saveRules(db: D1Database, edited: GateRules, by: string, n
 export async function putRuleFirst(db: D1Database, rule: GateRule, by: string, nowMs: number): Promise<void> {
   const { version, rules } = await readHighest(db);
   if (JSON.stringify(rules[0]) === JSON.stringify(rule)) return;
+  await saveOrRetry(db, { version, rules: [rule, ...rules.filter(({ id }) => id !== rule.id)] }, by, nowMs);
+}
+
+/** The rules without one of them, as the next version; the rule that went, or null when there was none. */
+export async function removeRule(db: D1Database, id: string, by: string, nowMs: number): Promise<GateRule | null> {
+  const { version, rules } = await readHighest(db);
+  const gone = rules.find((rule) => rule.id === id);
+  if (gone === undefined) return null;
+  await saveOrRetry(db, { version, rules: rules.filter((rule) => rule !== gone) }, by, nowMs);
+  return gone;
+}
+
+async function saveOrRetry(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<void> {
   try {
-    await saveRules(db, { version, rules: [rule, ...rules.filter(({ id }) => id !== rule.id)] }, by, nowMs);
+    await saveRules(db, edited, by, nowMs);
   } catch (error) {
     const fault = asFault(error);
     // Somebody saved meanwhile: theirs is read with the next attempt.

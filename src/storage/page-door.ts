@@ -1,5 +1,5 @@
 // What a widget page's message passes before it reaches its thread: the limits at the door, then the rules.
-import { asksNothing, judge } from "../core/gate.ts";
+import { judgeMessage } from "../core/gate.ts";
 import { toRecent } from "../core/gate-trial.ts";
 import { type Env, readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -20,7 +20,7 @@ export async function judgeAtPage(
   const comer = { source: trigger.source, place: rootThreadId, sender: "people" as const };
   await admit(env.DB, comer, Date.now(), doorLimitFactor);
   ctx.waitUntil(shareLimits(env.DB, Date.now(), doorLimitFactor));
-  const verdict = asksNothing(trigger) ?? judge(await rulesInForce(env.DB, Date.now()), trigger);
+  const verdict = judgeMessage(await rulesInForce(env.DB, Date.now()), trigger);
   // The revocation may have come while this waited for the rules.
   if (isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");
   ctx.waitUntil(noteRecent(env.DB, toRecent(trigger, verdict), Date.now()));

@@ -11,7 +11,7 @@ import {
   type RouterMeta,
 } from "../core/router.ts";
 import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/router-plan.ts";
-import type { RuleProposal } from "../core/router-policy.ts";
+import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
 
@@ -332,7 +332,7 @@ export class RouterStore {
     return row ? { question: JSON.parse(row.body) as Question, answered: row.answered === 1 } : null;
   }
 
-  setProposal(proposal: RuleProposal): void {
+  setProposal(proposal: Proposal): void {
     this.#sql.exec(
       "INSERT INTO proposal (id, at_ms, body) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
       proposal.id,
@@ -342,11 +342,11 @@ export class RouterStore {
   }
 
   /** The newest first. */
-  proposals(): RuleProposal[] {
+  proposals(): Proposal[] {
     return this.#sql
       .exec<{ body: string }>("SELECT body FROM proposal ORDER BY at_ms DESC LIMIT 20")
       .toArray()
-      .map((row) => JSON.parse(row.body) as RuleProposal);
+      .map((row) => JSON.parse(row.body) as Proposal);
   }
 
   setAnswered(id: string): void {

@@ -229,3 +229,25 @@ describe("The offline router", () => {
     expect(answerChat(JSON.stringify({ model: "offline", messages: [] }))).toContain("offline model");
   });
 });
+
+it("[RD9] knows the forms by which an owner changes what is reacted to, and leaves other sentences alone", () => {
+  const inputOf = (text: string) =>
+    ask([trigger(text, { from: { role: "owner", name: "Owner" } })]).find(({ tool }) => tool === "set_policy")?.input;
+  const settles = ["trg_a-1"];
+  const mute = { settles, outcome: "mute", source: "github" };
+  expect(inputOf("stop reacting to dependabot")).toEqual({ ...mute, principal: "dependabot[bot]" });
+  expect(inputOf("Please don't react to “renovate”.")).toEqual({ ...mute, principal: "renovate" });
+  expect(inputOf("mute @codecov")).toEqual({ ...mute, principal: "codecov" });
+  expect(inputOf("mute acme/app")).toEqual({ ...mute, place: "acme/app" });
+  expect(inputOf("mute acme/app#12")).toEqual({ ...mute, place: "acme/app", thread: "#12" });
+  expect(inputOf("Confirm rul_abc")).toEqual({ settles, confirm: "rul_abc" });
+  expect(inputOf("undo rul_abc please")).toEqual({ settles, undo: "rul_abc" });
+  expect(inputOf("list policies")).toEqual({ settles, list: true });
+  expect(inputOf("switch policy calm-nights off")).toEqual({ settles, change: { id: "calm-nights", on: false } });
+  expect(inputOf("policy calm-nights: Be quiet at night.\nReally.")).toEqual({
+    settles,
+    change: { id: "calm-nights", text: "Be quiet at night.\nReally." },
+  });
+  for (const other of ["list the files", "undo the last commit", "run the tests", "mute", "what is our policy on tests?"])
+    expect(inputOf(other), other).toBeUndefined();
+});

@@ -76,6 +76,14 @@ describe("what a thread does with a trigger", () => {
     expect(plan({ subscriptions: [subscription({ endSeq: 4 })] })).toMatchObject({ event: { mode: "decide" } });
   });
 
+  test("[T5] an owner's mute holds also where a task follows the thread; what is known, and our own confirmation, are told first", () => {
+    const muted = { verdict: verdict("mute"), subscriptions: [subscription()] };
+    expect(plan(muted)).toEqual({ do: "ignore", rule: "rule.mute" });
+    expect(plan({ ...muted, knownSeq: 7 })).toEqual({ do: "duplicate", seq: 7 });
+    const echo = { ...trigger("d2"), facts: { echoOf: "out_a" } };
+    expect(plan({ ...muted, trigger: echo, echoState: "sent" })).toMatchObject({ do: "confirm" });
+  });
+
   test("[R3] a known trigger changes nothing, also when the gate would ignore it now", () => {
     expect(plan({ knownSeq: 7, verdict: verdict("ignore") })).toEqual({ do: "duplicate", seq: 7 });
   });

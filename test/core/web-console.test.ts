@@ -168,6 +168,9 @@ test("a failed command, a refusal and a model fault are told as such", () => {
 test("a rule is the same after it went through the form, and a wrong form is a sentence", () => {
   for (const rule of defaultRules.rules) expect(fromForm(toForm(rule), [])).toEqual(rule);
   const form = toForm({ id: "a", outcome: "ignore", reason: "because", anyWord: ["one", "two words"], facts: { url: "a=b" } });
+  const mute = { id: "m", outcome: "mute" as const, place: "acme/app", thread: "#12", reason: "because" };
+  expect(fromForm(toForm(mute), [])).toEqual(mute);
+  expect(conditionsOf(mute)).toBe("acme/app · thread #12");
   expect(fromForm(form, [])).toEqual({
     id: "a",
     outcome: "ignore",

@@ -6,6 +6,7 @@ import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { readIntents } from "./read-intents.ts";
+import { readPolicy } from "./read-policy.ts";
 import { readSchedule } from "./read-schedule.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
@@ -70,17 +71,8 @@ function decide(trigger: Trigger, view: View): Call[] {
     const said = `Scheduled “${name}” ${words}${"everyMinutes" in time || "afterMinutes" in time ? "" : ` (${zone})`}. To end it: cancel schedule ${name}`;
     return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(view.lane === "team" ? reply(said) : [])];
   }
-  const confirmed = /^\s*(?:@\S+\s+)?confirm (rul_[a-z0-9]+)\b/i.exec(trigger.text)?.[1];
-  if (confirmed !== undefined) return [{ tool: "set_policy", input: { settles, confirm: confirmed.toLowerCase() } }];
-  const unwanted =
-    /^\s*(?:@\S+\s+)?(?:please\s+)?(?:stop|don['’]?t|do not) (?:react|respond|reply|answer|listen)\w* to ["“”'@]*([\w.[\]-]{1,60}?)["“”'.!]*\s*$/iu.exec(
-      trigger.text,
-    )?.[1];
-  if (unwanted !== undefined) {
-    // On GitHub the name of a program ends in [bot]; people say it without.
-    const principal = /bot$/i.test(unwanted) ? `${unwanted}[bot]` : unwanted;
-    return [{ tool: "set_policy", input: { settles, outcome: "ignore", source: "github", principal } }];
-  }
+  const policy = trigger.kind === timerKind ? null : readPolicy(trigger.text);
+  if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
   const told =
     /^\s*(?:@\S+\s+)?(?:please\s+)?remember(\s+for\s+(?:the\s+team|everybody|everyone))?(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(
       trigger.text,
@@ -174,7 +166,8 @@ const help = (): string =>
     "- what is going on?, stop",
     "- every day at 9 run the tests, every monday at 8:30 …, every 2 hours …, in 10 minutes …, at 2026-12-01 09:00 …",
     "- list schedules, pause, resume or cancel schedule NAME",
-    "- remember that …, remember for the team that …, stop reacting to NAME (owners)",
+    "- remember that …, remember for the team that …",
+    "- for owners: stop reacting to NAME, mute acme/app, mute acme/app#12, list policies, policy NAME: its words, switch policy NAME off, undo rul_…",
     "",
     realModel,
   ].join("\n");

@@ -7,17 +7,19 @@ import { Dialog } from "./parts.tsx";
 import { fromForm, outcomeWords, type RuleForm, toForm } from "./rules-model.ts";
 
 const outcomeHelp: Record<Outcome, string> = {
+  mute: "nobody hears it, tasks that follow the thread neither",
   ignore: "nothing is written, unless a task follows the thread",
   record: "kept as context, nobody is asked",
   candidate: "the router decides whether it concerns us",
   request: "somebody asked for something: it is answered",
 };
 
-type TextField = "id" | "source" | "place" | "kind" | "principalId" | "words" | "facts" | "reason";
+type TextField = "id" | "source" | "place" | "thread" | "kind" | "principalId" | "words" | "facts" | "reason";
 
 const fields: { name: TextField; label: string; hint: string }[] = [
   { name: "source", label: "Source", hint: "github, web, generic" },
   { name: "place", label: "Place", hint: "acme/app, or acme/* for all of them" },
+  { name: "thread", label: "Thread", hint: "#12, branch:main, or a thr_ id" },
   { name: "kind", label: "Kind of event", hint: "issues.opened, or check_run.*" },
   { name: "principalId", label: "Who", hint: "a login, such as dependabot[bot]" },
   { name: "words", label: "Any of these words", hint: "deploy, release" },

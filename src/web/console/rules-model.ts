@@ -4,6 +4,7 @@ import { type Role, roles } from "../../protocol/principal.ts";
 import type { Outcome } from "../../protocol/trigger.ts";
 
 export const outcomeWords: Record<Outcome, string> = {
+  mute: "mute",
   ignore: "ignore",
   record: "keep",
   candidate: "router judges",
@@ -15,6 +16,7 @@ export function conditionsOf(rule: GateRule): string {
   const parts = [
     rule.source,
     rule.place,
+    rule.thread === undefined ? undefined : `thread ${rule.thread}`,
     rule.kind,
     rule.roles?.join(" or "),
     rule.principalId === undefined ? undefined : `by ${rule.principalId}`,
@@ -42,6 +44,7 @@ export type RuleForm = {
   outcome: Outcome;
   source: string;
   place: string;
+  thread: string;
   kind: string;
   roles: Role[];
   principalId: string;
@@ -58,6 +61,7 @@ export const toForm = (rule: GateRule): RuleForm => ({
   outcome: rule.outcome,
   source: rule.source ?? "",
   place: rule.place ?? "",
+  thread: rule.thread ?? "",
   kind: rule.kind ?? "",
   roles: rule.roles ?? [],
   principalId: rule.principalId ?? "",
@@ -81,7 +85,8 @@ export function fromForm(form: RuleForm, others: readonly string[]): GateRule | 
   if (id === "") return "Give the rule a short name: decisions and counts speak of it.";
   if (others.includes(id)) return `There is a rule ${id} already.`;
   if (form.reason.trim() === "") return "Say why: whoever asks why nothing happened will read it.";
-  const text = (name: "source" | "place" | "kind" | "principalId") => (form[name].trim() === "" ? {} : { [name]: form[name].trim() });
+  const text = (name: "source" | "place" | "thread" | "kind" | "principalId") =>
+    form[name].trim() === "" ? {} : { [name]: form[name].trim() };
   const pairs = listed(form.facts).map((pair) => pair.split(/\s*=\s*(.*)/s).map((part) => part.trim()));
   if (pairs.some(([name, value]) => !name || !value)) return "Write facts as name = value, separated by commas.";
   const words = listed(form.words);
@@ -90,6 +95,7 @@ export function fromForm(form: RuleForm, others: readonly string[]): GateRule | 
     outcome: form.outcome,
     ...text("source"),
     ...text("place"),
+    ...text("thread"),
     ...text("kind"),
     ...(form.roles.length === 0 ? {} : { roles: roles.filter((role) => form.roles.includes(role)) }),
     ...text("principalId"),

@@ -69,7 +69,7 @@ function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
       <div class="steps">
         <p>
           Each event meets these rules from the top; the first that fits decides, before any model runs. A task that follows a thread sees
-          what happens there whatever the rules say.
+          what happens there whatever the rules say, except what is muted.
         </p>
         <div class="rule-tools">
           <input

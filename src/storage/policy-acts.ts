@@ -1,0 +1,79 @@
+// What an owner changes in the chat, in D1: each act may be repeated, and answers with what the owner is to be told.
+
+import { tryRules } from "../core/gate-trial.ts";
+import type { PolicyAct } from "../core/router-policy.ts";
+import { changed, changeWords, chatPrefix, listWords, ruleWords, trialWords } from "../core/router-policy-words.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
+import type { GateRules } from "../protocol/gate.ts";
+import type { PolicyInput } from "../protocol/policy.ts";
+import { currentRules, putRuleFirst, removeRule } from "./gate-rules.ts";
+import { migrated } from "./migrations.ts";
+import { listPolicies, policyVersions, savePolicy } from "./policies.ts";
+import { recentTriggers } from "./recent-triggers.ts";
+
+/** Carries the act out. Throws what can be tried again; what never can is said in a sentence. */
+export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: number): Promise<string> {
+  await migrated(db);
+  switch (act.do) {
+    case "list": {
+      const [policies, inForce] = await Promise.all([listPolicies(db), currentRules(db)]);
+      return listWords(
+        policies,
+        inForce.rules.filter(({ id }) => id.startsWith(chatPrefix)),
+      );
+    }
+    case "propose": {
+      const [inForce, recent] = await Promise.all([currentRules(db), recentTriggers(db)]);
+      const others = inForce.rules.filter(({ id }) => id !== act.rule.id);
+      const proposed: GateRules = { version: inForce.version + 1, rules: [act.rule, ...others] };
+      const trial = trialWords(tryRules(inForce, proposed, recent), act.rule.id);
+      return `I would put this rule before all others: ${ruleWords(act.rule)} Say “confirm ${act.id}”, and I save it.\n\n${trial}`;
+    }
+    case "save":
+      await putRuleFirst(db, act.rule, act.by, nowMs);
+      return `Saved: ${ruleWords(act.rule)} It is in force within seconds. To take it back, say “undo ${act.id}”.`;
+    case "undo": {
+      const rule = await removeRule(db, act.ruleId, act.by, nowMs);
+      return rule === null ? `There is no rule ${act.id} (any more).` : `Taken back. It was: ${ruleWords(rule)}`;
+    }
+    case "propose_policy": {
+      const [known] = await policyVersions(db, act.change.id);
+      const words = changeWords(known, act.change);
+      if (words === null) return `There is no policy “${act.change.id}” yet: tell me its words, or say “list policies”.`;
+      return `I would save ${words}. Say “confirm ${act.id}”, and I do.`;
+    }
+    case "save_policy": {
+      const { id, change, by } = act;
+      const [known] = await policyVersions(db, change.id);
+      if (known?.savedBy.endsWith(`(${id})`)) return savedWords(known.id, known.version, known.enabled, id);
+      const next = changed(known, change);
+      if (next === null) return `There is no policy “${change.id}” to switch: nothing was saved.`;
+      const { version, enabled } = await save(db, { id: change.id, version: known?.version ?? 0, ...next }, `${by} (${id})`, nowMs);
+      return savedWords(change.id, version, enabled, id);
+    }
+    case "undo_policy": {
+      const { id, policyId, by } = act;
+      const [newest, before] = await policyVersions(db, policyId);
+      if (newest?.savedBy.endsWith(`(undo ${id})`)) return `The policy “${policyId}” is as it was before.`;
+      if (newest === undefined || !newest.savedBy.endsWith(`(${id})`))
+        return `The policy “${policyId}” was changed again since: nothing was taken back. The console shows its versions.`;
+      const back = before ?? { text: newest.text, enabled: false };
+      await save(db, { id: policyId, version: newest.version, text: back.text, enabled: back.enabled }, `${by} (undo ${id})`, nowMs);
+      return `The policy “${policyId}” is as it was before.`;
+    }
+  }
+}
+
+const savedWords = (policyId: string, version: number, on: boolean, id: string): string =>
+  `Saved: the policy “${policyId}” is ${on ? "on" : "off"}, version ${version}. To take it back, say “undo ${id}”.`;
+
+/** Somebody saved meanwhile: theirs is read with the next attempt. */
+async function save(db: D1Database, input: PolicyInput, by: string, nowMs: number): ReturnType<typeof savePolicy> {
+  try {
+    return await savePolicy(db, input, by, nowMs);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });
+    throw error;
+  }
+}
