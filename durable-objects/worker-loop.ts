@@ -108,10 +108,10 @@ export class WorkerLoop {
     const task = this.store.task();
     const loopMs = task === null ? null : this.#loopDueMs(task, nowMs);
     if (loopMs === null) this.alarms.clear("loop");
-    else this.alarms.set("loop", "loop", loopMs);
+    else this.alarms.setAbout("loop", "loop", loopMs);
     const effectMs = this.store.nextEffectMs();
     if (effectMs === null) this.alarms.clear("effects");
-    else this.alarms.set("effects", "effects", effectMs > nowMs ? effectMs : nowMs + fallbackMs);
+    else this.alarms.setAbout("effects", "effects", effectMs > nowMs ? effectMs : nowMs + fallbackMs);
   }
 
   #loopDueMs(task: TaskState, nowMs: number): number | null {

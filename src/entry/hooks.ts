@@ -117,7 +117,15 @@ async function completed(env: AppEnv["Bindings"], draft: Draft, lookup: Lookup, 
   };
 }
 
+/** That nobody of ours has this login, as read lately: then GitHub itself says who it is. What we do know of a person is read each time. */
+const strangers = new Map<string, number>();
+const strangerMs = 10_000;
+const maxStrangers = 2_000;
+
 async function personOf(db: D1Database, login: string): Promise<LinkedPerson | null> {
+  const nowMs = Date.now();
+  const readMs = strangers.get(login);
+  if (readMs !== undefined && Math.abs(nowMs - readMs) < strangerMs) return null;
   await migrated(db);
   const row = await db
     .prepare(
@@ -125,7 +133,12 @@ async function personOf(db: D1Database, login: string): Promise<LinkedPerson | n
     )
     .bind(login)
     .first<{ id: string | null; name: string | null; revokedMs: number | null }>();
-  if (!row) return null;
+  if (!row) {
+    strangers.delete(login);
+    strangers.set(login, nowMs);
+    if (strangers.size > maxStrangers) strangers.delete(strangers.keys().next().value ?? "");
+    return null;
+  }
   return { id: row.id ?? login, name: row.name ?? login, revoked: row.id === null || row.revokedMs !== null };
 }
 

@@ -4,12 +4,16 @@ import { type Deadline, isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
 /** Does the work of one deadline; a number re-arms it for that time, `undefined` ends it, a throw retries it with back-off. */
 export type DeadlineHandler = (deadline: Deadline) => Promise<number | undefined>;
 
+/** What begins again at every change may begin this much early. */
+const slackMs = 2_000;
 /** The platform takes no time beyond the calendar: an alarm that comes before its deadline finds nothing due and is set anew. */
 const farthestMs = 366 * 24 * 60 * 60_000;
 
 export class AlarmMux {
   readonly #storage: DurableObjectStorage;
   readonly #handlers: Record<string, DeadlineHandler>;
+  /** The time that the alarm is surely set to, null when surely to none; undefined while that is open. Setting it is billed as a row. */
+  #armedMs: number | null | undefined;
 
   constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
     this.#storage = storage;
@@ -21,14 +25,20 @@ export class AlarmMux {
 
   /** Sets or moves a deadline. Inside a transaction it commits and rolls back with it. */
   set(id: string, kind: string, dueMs: number, payload = ""): void {
-    this.#storage.sql.exec(
-      "INSERT INTO deadline (id, due_ms, kind, payload, attempts) VALUES (?, ?, ?, ?, 0) ON CONFLICT (id) DO UPDATE SET due_ms = excluded.due_ms, kind = excluded.kind, payload = excluded.payload, attempts = 0",
+    const { rowsWritten } = this.#storage.sql.exec(
+      "INSERT INTO deadline (id, due_ms, kind, payload, attempts) VALUES (?, ?, ?, ?, 0) ON CONFLICT (id) DO UPDATE SET due_ms = excluded.due_ms, kind = excluded.kind, payload = excluded.payload, attempts = 0 WHERE due_ms <> excluded.due_ms OR kind <> excluded.kind OR payload <> excluded.payload OR attempts <> 0",
       id,
       dueMs,
       kind,
       payload,
     );
-    this.#arm();
+    if (rowsWritten > 0) this.#arm();
+  }
+
+  /** Sets a deadline unless there is one that is a little earlier: what begins again at every change is not written at every change. */
+  setAbout(id: string, kind: string, dueMs: number): void {
+    const known = this.due(id);
+    if (known === null || known > dueMs || known < dueMs - slackMs) this.set(id, kind, dueMs);
   }
 
   /** Sets a deadline only when there is none with this id, or a later one. */
@@ -38,8 +48,7 @@ export class AlarmMux {
   }
 
   clear(id: string): void {
-    this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id);
-    this.#arm();
+    if (this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id).rowsWritten > 0) this.#arm();
   }
 
   due(id: string): number | null {
@@ -59,8 +68,8 @@ export class AlarmMux {
 
   /** The whole of an object's `alarm()`: never throws, always re-arms, drops nothing. Also run by `poke()`. */
   async run(now: () => number): Promise<void> {
-    // Armed first: if this process dies half-way, the alarm comes again.
-    await this.#storage.setAlarm(now() + 30_000);
+    // The alarm that calls this stays the platform's until it has ended: if this process dies half-way, it comes again.
+    this.#armedMs = undefined;
     const due = this.#storage.sql
       .exec<{ id: string; due_ms: number; kind: string; payload: string; attempts: number }>(
         "SELECT * FROM deadline WHERE due_ms <= ? ORDER BY due_ms",
@@ -72,7 +81,8 @@ export class AlarmMux {
       if (this.due(deadline.id) !== deadline.dueMs) continue;
       await this.#runOne(deadline, now);
     }
-    this.#arm();
+    if (this.nextMs() === null) this.#armedMs = null;
+    else this.#arm();
   }
 
   async #runOne(deadline: Deadline, now: () => number): Promise<void> {
@@ -100,9 +110,15 @@ export class AlarmMux {
 
   #arm(): void {
     const next = this.nextMs();
+    if (next === this.#armedMs) return;
     // Not awaited: inside a transaction it must stay synchronous, and the output gate holds replies until it is durable.
     if (next === null) void this.#storage.deleteAlarm();
     else void this.#storage.setAlarm(Math.min(next, Date.now() + farthestMs));
+    this.#armedMs = undefined;
+    // After the transaction: one that rolled back took the alarm and the rows with it.
+    queueMicrotask(() => {
+      this.#armedMs = this.nextMs() === next ? next : undefined;
+    });
   }
 }
 

@@ -1,15 +1,19 @@
 // The one typed, append-only event log of an object, in its own SQLite.
 import type { Logged, SwitchyardEvent } from "../protocol/events.ts";
 
-/** Rows `{seq, at_ms, kind, key, body}`; `key` is unique where it is given and makes an append idempotent. */
+/**
+ * Rows `{seq, at_ms, kind, key, body}`; `key` is unique where it is given and makes an append idempotent. A row without a key is one row
+ * and not two: the index leaves it out.
+ */
 export class EventLog<E extends SwitchyardEvent> {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(
-      "CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT UNIQUE, body TEXT NOT NULL)",
-    );
+    // A log of an earlier version has its own index over all rows, and keeps it.
+    if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log'").toArray().length > 0) return;
+    sql.exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT, body TEXT NOT NULL)");
+    sql.exec("CREATE UNIQUE INDEX log_key ON log (key) WHERE key IS NOT NULL");
   }
 
   /** Appends an event and returns its sequence number. Call it inside the transaction of the change that it records. */

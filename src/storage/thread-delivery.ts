@@ -10,8 +10,6 @@ import { type AlarmMux, type DeadlineHandler, Pump } from "./alarm-mux.ts";
 import type { ThreadAbout, ThreadStore } from "./thread-store.ts";
 import { withTimeout } from "./timeout.ts";
 
-/** Until a commit's own delivery has surely had its turn; after a crash the alarm repeats it. */
-const fallbackMs = 5_000;
 /** Longer than any durable write of the other side. */
 export const callTimeoutMs = 15_000;
 /** Earlier rows that the router reads along with those that it decides. */
@@ -44,9 +42,11 @@ export class Delivery {
     this.#hooks = hooks;
   }
 
-  /** Arms the fallback; call it in the transaction of the rows. */
-  arm(nowMs: number): void {
-    this.#alarms.setEarlier("deliver", "deliver", nowMs + fallbackMs, "0");
+  /** Some time after a commit: what its own delivery did not hand over, as after a crash, is begun again and then looked after. */
+  late(): void {
+    if (this.#waiting().length === 0) return;
+    this.#alarms.setEarlier("deliver", "deliver", Date.now() + limits.heartbeatMs, "0");
+    this.kick();
   }
 
   /** Starts delivery to whoever waits for something. */

@@ -1,5 +1,6 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
-import { rootOwnerOf, toWidgetRow } from "../core/thread.ts";
+import { retryAtMs } from "../core/alarms.ts";
+import { isActive, rootOwnerOf, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
 import { asFault } from "../protocol/fault.ts";
@@ -16,10 +17,8 @@ import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
 import { withTimeout } from "./timeout.ts";
 import { WakeList } from "./wake-list.ts";
 
-/** Bursts of rows make one write to the index. */
-const indexDelayMs = 2_000;
-/** The router hears of a subscribed thread's rows off the hot path, one call for many. */
-const movedDelayMs = 1_000;
+/** After the first row of a burst: one deadline, one entry in the index and one word to the router for all of them. */
+const afterMs = 2_000;
 const fallbackMs = 5_000;
 
 export type RoomHooks = {
@@ -50,6 +49,7 @@ export class ThreadRoom {
     this.#hooks = hooks;
     this.store = new ThreadStore(storage);
     this.alarms = new AlarmMux(storage, {
+      after: () => this.#afterwards(),
       deliver: (deadline) => this.#delivery.onDeadline(deadline),
       outbound: async () => {
         void this.#outbound.kick();
@@ -90,9 +90,7 @@ export class ThreadRoom {
     const nowMs = Date.now();
     return this.#storage.transactionSync(() => {
       const result = change(nowMs);
-      this.#delivery.arm(nowMs);
-      this.alarms.setEarlier("index", "index", nowMs + indexDelayMs);
-      if (this.store.subscriptions().some((one) => one.endSeq === null)) this.alarms.setEarlier("moved", "moved", nowMs + movedDelayMs);
+      this.alarms.setEarlier("after", "after", nowMs + afterMs);
       return result;
     });
   };
@@ -201,7 +199,22 @@ export class ThreadRoom {
     return undefined;
   }
 
+  /** What rows leave to do besides their delivery, which it looks after too. One part that fails is tried again by itself. */
+  async #afterwards(): Promise<undefined> {
+    this.#delivery.late();
+    const parts = { moved: () => this.#tellMoved(), index: () => this.#index() };
+    for (const [id, part] of Object.entries(parts))
+      try {
+        await part();
+      } catch (error) {
+        console.error(JSON.stringify({ at: `thread.${id}`, error: String(error) }));
+        this.alarms.set(id, id, retryAtMs(Date.now(), 1));
+      }
+    return undefined;
+  }
+
   async #tellMoved(): Promise<undefined> {
+    if (!this.store.subscriptions().some(isActive)) return undefined;
     const about = this.store.about();
     const headSeq = this.store.headRow();
     if (!about || headSeq <= this.store.mark("moved.seq")) return undefined;

@@ -44,6 +44,8 @@ export class ThreadStore {
   readonly page: ThreadPage;
   readonly offers: OfferStore;
   readonly #sql: SqlStorage;
+  /** Rows up to here are not for the router; rows never change. */
+  #routerPassedSeq = 0;
 
   /** Whether this thread has ever kept anything. */
   static exists(sql: SqlStorage): boolean {
@@ -151,7 +153,7 @@ export class ThreadStore {
 
   /** The first row that the router should get and did not take yet. */
   routerWaiting(): number | null {
-    let after = this.mark("router.cursor");
+    let after = Math.max(this.mark("router.cursor"), this.#routerPassedSeq);
     for (;;) {
       const logged = this.log.after(after, 100, ["thread.accepted"]);
       const waiting = logged.find(({ event }) => isForRouter(event));
@@ -159,6 +161,7 @@ export class ThreadStore {
       const last = logged.at(-1);
       if (!last) return null;
       after = last.seq;
+      this.#routerPassedSeq = after;
     }
   }
 

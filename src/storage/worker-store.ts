@@ -293,7 +293,7 @@ export class WorkerStore {
 
   #write(name: string, value: unknown): void {
     this.#sql.exec(
-      "INSERT INTO state (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body",
+      "INSERT INTO state (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body WHERE body <> excluded.body",
       name,
       JSON.stringify(value),
     );
