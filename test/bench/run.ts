@@ -7,6 +7,7 @@ import { buildAssets } from "../../src/local/build.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
 import { cost, fullCost, quickCost } from "./cost.ts";
 import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
+import { fullIngest, ingest, quickIngest } from "./ingest.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
 
@@ -17,6 +18,7 @@ type Bench = (quick: boolean) => Promise<{ result: Result; svg?: string }>;
 const benches: Record<string, Bench> = {
   cost: (quick) => cost(quick ? quickCost : fullCost),
   "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
+  ingest: (quick) => ingest(quick ? quickIngest : fullIngest),
   "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
 };
 

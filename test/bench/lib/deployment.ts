@@ -13,7 +13,8 @@ import { type GitHubServer, startGitHubServer } from "../../support/github-serve
 import { type Counts, countsPath } from "../worker/counts.ts";
 import { cpuSecondsOf, newestRuntime } from "./runtimes.ts";
 
-const webhookSecret = "bench-webhook-secret";
+export const webhookSecret = "bench-webhook-secret";
+export const genericSecret = "bench-generic-secret";
 const operatorToken = "bench-operator-token-of-the-run";
 export const place = "team/app";
 const member = "member";
@@ -44,11 +45,17 @@ export class Deployment {
   }
 
   /** Starts what is built in `dist`. */
-  static async start(options: { modelUrl: string; scriptPath?: string; bindings?: Record<string, string> }): Promise<Deployment> {
+  static async start(options: {
+    modelUrl: string;
+    scriptPath?: string;
+    bindings?: Record<string, string>;
+    /** The state of an earlier one. */
+    statePath?: string;
+  }): Promise<Deployment> {
     const gitHub = await startGitHubServer();
     gitHub.permit(place, member, "write");
     const log: string[] = [];
-    const statePath = scratch();
+    const statePath = options.statePath ?? scratch();
     const worker = await startWorker({
       port: 0,
       direct: true,
@@ -57,6 +64,7 @@ export class Deployment {
         SESSION_SECRET: "bench-session-secret-of-32-bytes",
         OPERATOR_TOKEN: operatorToken,
         GITHUB_WEBHOOK_SECRET: webhookSecret,
+        GENERIC_WEBHOOK_SECRET: genericSecret,
         GITHUB_TOKEN: "bench-token",
         GITHUB_API_URL: gitHub.url,
         MODEL_PROVIDER: "openai-compatible",
@@ -155,11 +163,26 @@ export class Deployment {
     await session.resume({ by: { role: "owner", id: "operator", name: "Operator" }, modelCalls: 15 });
   }
 
+  get port(): number {
+    return Number(new URL(this.origin).port);
+  }
+
+  /** `kill -9` of the runtime; what it had made durable stays, and `Deployment.start({ statePath })` goes on with it. */
+  async kill(): Promise<string> {
+    process.kill(this.#pid, "SIGKILL");
+    await this.#end();
+    return this.#statePath;
+  }
+
   async stop(): Promise<void> {
+    await this.#end();
+    rmSync(this.#statePath, { recursive: true, force: true });
+  }
+
+  async #end(): Promise<void> {
     this.#agent.destroy();
     await this.#worker.dispose();
     await this.#gitHub.close();
-    rmSync(this.#statePath, { recursive: true, force: true });
   }
 }
 

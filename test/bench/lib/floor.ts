@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { cpuSecondsOf, newestRuntime } from "./runtimes.ts";
 
 const script = `import { DurableObject } from "cloudflare:workers";
 export class Nothing extends DurableObject { async nothing() { return 1; } }
@@ -18,6 +19,7 @@ export class Floor {
   readonly url: string;
   readonly #worker: Miniflare;
   readonly #folder: string;
+  readonly #pid = newestRuntime();
 
   private constructor(url: string, worker: Miniflare, folder: string) {
     this.url = url;
@@ -44,6 +46,14 @@ export class Floor {
     );
     await worker.ready;
     return new Floor((await worker.unsafeGetDirectURL()).href, worker, folder);
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  cpuSeconds(): number {
+    return cpuSecondsOf(this.#pid);
   }
 
   async stop(): Promise<void> {

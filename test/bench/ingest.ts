@@ -1,0 +1,234 @@
+// `npm run bench -- ingest`: signed webhooks of 1 KB, from the door to a durable row, against the bare call; and what a kill -9 leaves.
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ownerOf } from "../../src/core/ids.ts";
+import { bundleWorker, root } from "../../src/local/worker.ts";
+import { Deployment, genericSecret, webhookSecret } from "./lib/deployment.ts";
+import { Floor } from "./lib/floor.ts";
+import { type Loaded, LoadGenerator, type Workload } from "./lib/load.ts";
+import { startModelServer } from "./lib/model-server.ts";
+import { rowsWritten } from "./lib/prices.ts";
+import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
+import { median, quantile } from "./lib/statistics.ts";
+
+export type IngestOptions = { pairs: number; seconds: number; killAfterMs: number };
+export const fullIngest: IngestOptions = { pairs: 7, seconds: 3, killAfterMs: 1_500 };
+export const quickIngest: IngestOptions = { pairs: 3, seconds: 1, killAfterMs: 700 };
+
+const closedConnections = 32;
+const openConnections = 128;
+/** 5 % of what comes is a repeat. */
+const repeatEvery = 20;
+const maxPerSecond = 4_000;
+const quietMs = 4_000;
+
+const noMind = () => ({ calls: [] });
+
+/** Webhooks whose numbers were not used before. */
+class Webhooks {
+  #next = 0;
+
+  /** The number of the next one. */
+  get from(): number {
+    return this.#next;
+  }
+
+  fresh(count: number, everyNth = repeatEvery): Workload {
+    const from = this.#next;
+    this.#next += count;
+    return this.again(from, count, everyNth);
+  }
+
+  again(from: number, count: number, everyNth = 0): Workload {
+    return { what: "webhooks", gitHubSecret: webhookSecret, genericSecret, from, count, repeatEvery: everyNth };
+  }
+}
+
+export async function ingest(options: IngestOptions): Promise<{ result: Result }> {
+  const server = await startModelServer({ speed: 1_000, script: noMind });
+  const generator = new LoadGenerator();
+  try {
+    const speed = await speeds(options, server.url, generator);
+    const rows = await rowsOfAnEvent(server.url, generator);
+    const kill = await killed(options, server.url, generator);
+    return {
+      result: result("ingest", { ...speed.figures, ...rows.figures, ...kill.figures }, [...speed.goals, ...rows.goals, ...kill.goals]),
+    };
+  } finally {
+    generator.stop();
+    await server.close();
+  }
+}
+
+async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, generator: LoadGenerator) {
+  const floor = await Floor.start();
+  const deployment = await Deployment.start({ modelUrl });
+  const webhooks = new Webhooks();
+  const most = maxPerSecond * seconds;
+  const load = async (target: Floor | Deployment, workload: Workload, perSecond: number | null): Promise<Loaded & { cpuMs: number }> => {
+    const connections = perSecond === null ? closedConnections : openConnections;
+    const before = target.cpuSeconds();
+    const loaded = await generator.run({ port: target.port, workload, connections, seconds, perSecond, keepIds: false });
+    if (loaded.broken > 0 || loaded.refused > 0)
+      throw new Error(`${loaded.refused} requests were refused, ${loaded.broken} connections broke`);
+    return { ...loaded, cpuMs: ((target.cpuSeconds() - before) * 1_000) / loaded.accepted };
+  };
+  const ours = (perSecond: number | null) => load(deployment, webhooks.fresh(most), perSecond);
+  const bare = (perSecond: number | null) => load(floor, { what: "nothing" }, perSecond);
+  /** A, B, B, A, …: whatever the machine does meanwhile meets both. */
+  const interleaved = async <A, B>(a: () => Promise<A>, b: () => Promise<B>): Promise<[A, B][]> => {
+    const done: [A, B][] = [];
+    for (let pair = 0; pair < pairs; pair++) {
+      if (pair % 2 === 0) {
+        const first = await a();
+        done.push([first, await b()]);
+      } else {
+        const first = await b();
+        done.push([await a(), first]);
+      }
+    }
+    return done;
+  };
+  try {
+    await ours(null);
+    await bare(null);
+    const closed = await interleaved(
+      () => ours(null),
+      () => bare(null),
+    );
+    const rate = (loaded: Loaded): number => loaded.accepted / loaded.seconds;
+    const ceiling = median(closed.map(([a]) => rate(a)));
+    const bareCeiling = median(closed.map(([, b]) => rate(b)));
+    const figures: Record<string, number> = {
+      "accepted a second, 32 in flight": ceiling,
+      "the bare call, 32 in flight": bareCeiling,
+      "CPU ms of an event": median(closed.map(([a]) => a.cpuMs)),
+      "CPU ms of the bare call": median(closed.map(([, b]) => b.cpuMs)),
+    };
+    const ratios: Record<string, number[]> = {};
+    for (const share of [0.25, 0.5, 0.75]) {
+      const blocks = await interleaved(
+        () => ours(share * ceiling),
+        () => bare(share * ceiling),
+      );
+      const name = `at ${share * 100} % of the ceiling`;
+      figures[`p50 ms ${name}`] = median(blocks.map(([a]) => median(a.latencies)));
+      figures[`p95 ms ${name}`] = median(blocks.map(([a]) => quantile(a.latencies, 0.95)));
+      figures[`p95 ms of the bare call at that rate, ${share * 100} %`] = median(blocks.map(([, b]) => quantile(b.latencies, 0.95)));
+      ratios[name] = blocks.map(([a, b]) => quantile(a.latencies, 0.95) / quantile(b.latencies, 0.95));
+    }
+    const taken = webhooks.from;
+    await load(deployment, webhooks.fresh(most, 0), null);
+    const known = webhooks.again(taken, Math.floor((ceiling * seconds) / 2));
+    const repeats = await interleaved(
+      () => load(deployment, webhooks.fresh(most, 0), null),
+      () => load(deployment, known, null),
+    );
+    figures["CPU ms of a new event"] = median(repeats.map(([a]) => a.cpuMs));
+    figures["CPU ms of a duplicate"] = median(repeats.map(([, b]) => b.cpuMs));
+    return {
+      figures,
+      goals: [
+        ratioGoal(
+          "accepted a second, ours / the bare call",
+          closed.map(([a, b]) => rate(a) / rate(b)),
+          ">=",
+          0.28,
+        ),
+        ratioGoal("p95 at half load, ours / the bare call", ratios["at 50 % of the ceiling"] ?? [], "<=", 2),
+        ratioGoal(
+          "CPU of a duplicate / of a new event",
+          repeats.map(([a, b]) => b.cpuMs / a.cpuMs),
+          "<=",
+          0.6,
+        ),
+      ],
+    };
+  } finally {
+    await deployment.stop();
+    await floor.stop();
+  }
+}
+
+/** Two blocks of the same length that differ only in the number of their events: what one more event adds. */
+async function rowsOfAnEvent(modelUrl: string, generator: LoadGenerator) {
+  const scriptPath = await bundleWorker("test/bench/worker/counted.ts", path.join(root, "dist/bench/counted.js"));
+  const deployment = await Deployment.start({ modelUrl, scriptPath });
+  const webhooks = new Webhooks();
+  try {
+    const load = (workload: Workload, perSecond: number | null) =>
+      generator.run({ port: deployment.port, workload, connections: 8, seconds: 4, perSecond, keepIds: false });
+    // Every thread exists, and has heard something lately.
+    await load(webhooks.fresh(400, 0), null);
+    await sleep(quietMs);
+    const written = async (count: number): Promise<number> => {
+      await deployment.counts();
+      for (let round = 0; round < count; round++) await load(webhooks.fresh(400, 0), null);
+      await sleep(quietMs);
+      return rowsWritten(await deployment.counts());
+    };
+    const [one, three] = [await written(1), await written(3)];
+    return {
+      figures: {
+        "rows of a new event that comes alone to its thread": one / 400,
+        "rows that one more new event adds": (three - one) / 800,
+      },
+      goals: [goal("rows per new event", (three - one) / 800, "<=", 2)],
+    };
+  } finally {
+    await deployment.stop();
+  }
+}
+
+/** The runtime is killed under load and starts again on its state; the senders deliver again what was not answered, and some that was. */
+async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generator: LoadGenerator) {
+  const deployment = await Deployment.start({ modelUrl });
+  const webhooks = new Webhooks();
+  const count = 8_000;
+  const workload = webhooks.fresh(count);
+  await generator.run({
+    port: deployment.port,
+    workload: webhooks.fresh(400),
+    connections: 8,
+    seconds: 4,
+    perSecond: null,
+    keepIds: false,
+  });
+  let statePath = "";
+  const before = await generator.run(
+    { port: deployment.port, workload, connections: closedConnections, seconds: 60, perSecond: null, keepIds: true },
+    () =>
+      void sleep(killAfterMs).then(async () => {
+        statePath = await deployment.kill();
+      }),
+  );
+  const after = await Deployment.start({ modelUrl, statePath });
+  try {
+    const reached = before.acknowledged.reduce((highest, { n }) => Math.max(highest, n), 0) + 100;
+    const again = await generator.run({
+      port: after.port,
+      workload: webhooks.again(0, Math.min(count, reached)),
+      connections: closedConnections,
+      seconds: 60,
+      perSecond: null,
+      keepIds: true,
+    });
+    const acknowledged = new Set([...before.acknowledged, ...again.acknowledged].map(({ id }) => id));
+    const rows = new Map<string, number>();
+    for (const threadId of new Set([...acknowledged].map((id) => ownerOf(id, "thr") ?? "")))
+      for (const { event } of await after.events("THREAD", threadId))
+        if (event.kind === "thread.accepted") rows.set(event.trigger.id, (rows.get(event.trigger.id) ?? 0) + 1);
+    const missing = [...acknowledged].filter((id) => !rows.has(id)).length;
+    const doubled = [...rows.values()].filter((times) => times > 1).length;
+    return {
+      figures: { "acknowledged before the kill": before.acknowledged.length, "connections that it broke": before.broken },
+      goals: [
+        goal("the kill met a load: requests that it cut off", before.broken, ">=", 1),
+        goal("acknowledged but missing", missing, "<=", 0),
+        goal("doubled", doubled, "<=", 0),
+      ],
+    };
+  } finally {
+    await after.stop();
+  }
+}

@@ -1,0 +1,70 @@
+// Load from a process of its own: a closed loop that finds the ceiling, and an open one whose latencies count from the scheduled time.
+import { type ChildProcess, fork } from "node:child_process";
+import path from "node:path";
+
+/** What is sent: signed webhooks by their numbers, or a body to the bare platform. */
+export type Workload =
+  | {
+      what: "webhooks";
+      gitHubSecret: string;
+      genericSecret: string;
+      /** Numbers of events; the same number is the same body. */
+      from: number;
+      count: number;
+      /** Every so-manyth request repeats an earlier one; 0 repeats none. */
+      repeatEvery: number;
+    }
+  | { what: "nothing" };
+
+export type Load = {
+  port: number;
+  workload: Workload;
+  connections: number;
+  seconds: number;
+  /** Requests a second, whatever the answers do; null: each connection sends when its last one was answered. */
+  perSecond: number | null;
+  /** Says which trigger each request became. */
+  keepIds: boolean;
+};
+
+export type Loaded = {
+  /** Milliseconds of each request that was taken. */
+  latencies: number[];
+  accepted: number;
+  refused: number;
+  /** Connections that broke or were refused. */
+  broken: number;
+  seconds: number;
+  /** Numbers of the workload that were answered 202, with their trigger. */
+  acknowledged: { n: number; id: string }[];
+  sent: number;
+};
+
+const script = path.join(import.meta.dirname, "load-process.ts");
+
+export class LoadGenerator {
+  readonly #child: ChildProcess = fork(script, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+
+  /** `started` is called when everything is signed and the clock begins. */
+  run(load: Load, started: () => void = () => {}): Promise<Loaded> {
+    return new Promise((resolve, reject) => {
+      const ended = (code: number | null): void => reject(new Error(`the load generator ended with ${code}`));
+      const heard = (message: "started" | Loaded): void => {
+        if (message === "started") {
+          started();
+          return;
+        }
+        this.#child.off("exit", ended);
+        this.#child.off("message", heard);
+        resolve(message);
+      };
+      this.#child.once("exit", ended);
+      this.#child.on("message", heard);
+      this.#child.send(load);
+    });
+  }
+
+  stop(): void {
+    this.#child.kill();
+  }
+}
