@@ -1,9 +1,10 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
 import { readersOf } from "../src/core/router.ts";
-import { capObserved, maxSegmentChars, policiesToShow, renderTurn, summaryLines } from "../src/core/router-items.ts";
+import { capObserved, maxSegmentChars, policiesToShow, profilesToShow, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, turnTerms } from "../src/core/router-memory.ts";
 import type { ModelMessage } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
+import type { Profile } from "../src/protocol/profile.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import type { Observed, PickedTurn } from "./router-steps.ts";
 
@@ -24,7 +25,7 @@ export function composeTurn(
   ledger: RouterLedger,
   { lane, items }: PickedTurn,
   observed: readonly Observed[],
-  policies: readonly Policy[],
+  { policies, profiles }: { policies: readonly Policy[]; profiles: readonly Profile[] },
   clock: { zone: string; nowMs: number },
 ): TurnMessage {
   const { zone, nowMs } = clock;
@@ -52,6 +53,7 @@ export function composeTurn(
     machines,
     facts,
     policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
+    ...(lane === "team" ? { profiles: profilesToShow(profiles, meta.profiles ?? "", history.messages.length === 0) } : {}),
     ...(lane === "team" ? { schedules: { list: ledger.schedules.list(), zone } } : {}),
     observed: capObserved(observed.map((each) => each.line)),
     summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),

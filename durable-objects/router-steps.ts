@@ -2,7 +2,7 @@
 import { retryAtMs } from "../src/core/alarms.ts";
 import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
-import { policyStamp } from "../src/core/router-items.ts";
+import { policyStamp, profileStamp } from "../src/core/router-items.ts";
 import { usedIds } from "../src/core/router-memory.ts";
 import { postsOf } from "../src/core/router-plan.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
@@ -13,7 +13,9 @@ import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
+import type { Profile } from "../src/protocol/profile.ts";
 import { policiesInForce } from "../src/storage/policies.ts";
+import { allInForce } from "../src/storage/profiles.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 import { composeTurn } from "./router-message.ts";
@@ -30,6 +32,7 @@ type Turn = {
   fresh: boolean;
   items: Map<string, InboxItem>;
   policies: Policy[];
+  profiles: Profile[];
   observed: Map<string, number>;
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
@@ -76,11 +79,12 @@ export class RouterSteps {
 
   /** One turn: steps until everything is settled, or nothing more was read. */
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
-    const policies = await policiesInForce(this.#env.DB, Date.now());
+    const nowMs = Date.now();
+    const [policies, profiles] = await Promise.all([policiesInForce(this.#env.DB, nowMs), allInForce(this.#env.DB, nowMs)]);
     const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
-    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, policies, this.#clock());
+    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, { policies, profiles }, this.#clock());
     const turn: Turn = {
       epoch,
       lane,
@@ -88,6 +92,7 @@ export class RouterSteps {
       fresh: earlier.length === 0,
       items,
       policies,
+      profiles,
       observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
     };
     let messages = [...earlier, user];
@@ -219,7 +224,8 @@ export class RouterSteps {
       const meta = afterModelAnswer(store.meta(), stillFailing);
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
-      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, policies });
+      const shown = { policies, ...(step.lane === "team" ? { profiles: profileStamp(step.profiles) } : {}) };
+      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
       if (step.last)
         for (const item of store.queuedOf([...step.items.keys()]).values())
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);

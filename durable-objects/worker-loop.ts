@@ -1,16 +1,13 @@
 // The two loops of a worker session over its rows: one takes steps, the other carries effects out. Both may be started again at any time.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
-import { workerMessagesAt } from "../src/core/replay.ts";
 import { withCard } from "../src/core/worker-card.ts";
 import { compact } from "../src/core/worker-compact.ts";
-import { workerRequest } from "../src/core/worker-prompt.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
-import { requestBytes } from "../src/llm/request-bytes.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model } from "../src/protocol/model.ts";
@@ -22,12 +19,10 @@ import { profilesInForce } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
-import { type Answer, askWorkerModel, faultOf } from "./worker-model.ts";
+import { type Answer, askWorkerModel, faultOf, replayStep } from "./worker-model.ts";
 
 /** When work that was to begin at once did not begin, the alarm begins it. */
 const fallbackMs = 5_000;
-/** A task has far fewer: its allowance ends it. */
-const replayedEvents = 10_000;
 
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
@@ -200,16 +195,8 @@ export class WorkerLoop {
   }
 
   /** [L2] The request of a step, as the model got it. */
-  async replay(step: number): Promise<Replayed | null> {
-    const task = this.store.task();
-    if (task === null) return null;
-    const seen = workerMessagesAt(this.store.transcriptRows(), task.aside, step);
-    if (seen === null) return null;
-    const calls = this.log.after(0, replayedEvents, ["task.model"]).map(({ event }) => event);
-    const asked = calls.findLast((event) => event.kind === "task.model" && event.step === step);
-    const model = task.profile.model ?? (asked?.kind === "task.model" ? asked.model : this.#model.name);
-    const request = workerRequest(this.#config.agentName, task.profile, seen.messages);
-    return { step, model, bytes: await requestBytes(this.#config.model.worker, model, request), complete: seen.complete };
+  replay(step: number): Promise<Replayed | null> {
+    return replayStep(this.#config, this.#model, { store: this.store, log: this.log, step });
   }
 
   /** [W12] Commits only under the lease that the call was made with. */

@@ -1,14 +1,22 @@
-// One model call of a worker session, with the tools, the words and the model of its profile.
+// One model call of a worker session, with the tools, the words and the model of its profile; and what an earlier one saw.
+import { profileAt, workerMessagesAt } from "../src/core/replay.ts";
 import { workerRequest } from "../src/core/worker-prompt.ts";
 import type { Config } from "../src/env.ts";
 import { createModel } from "../src/llm/registry.ts";
+import { requestBytes } from "../src/llm/request-bytes.ts";
+import type { TaskEvent } from "../src/protocol/events.ts";
 import { asFault, Fault } from "../src/protocol/fault.ts";
 import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
+import type { Replayed } from "../src/protocol/rpc.ts";
+import type { EventLog } from "../src/storage/event-log.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
+import type { WorkerStore } from "../src/storage/worker-store.ts";
 
 /** The provider's own timeout comes first; this one is for a provider that ignores it. */
 const callGraceMs = 5_000;
+/** A task has far fewer: its allowance ends it. */
+const replayedEvents = 10_000;
 
 export type Answer = { reply: ModelReply } | { error: unknown };
 
@@ -36,3 +44,23 @@ export async function askWorkerModel(
 
 export const faultOf = (error: unknown): Pick<Fault, "message" | "retry" | "retryAfterMs"> =>
   asFault(error) ?? { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };
+
+/** [L2] The request of a step, made again from the task's own rows. */
+export async function replayStep(
+  config: Config,
+  fallback: Model,
+  from: { store: WorkerStore; log: EventLog<TaskEvent>; step: number },
+): Promise<Replayed | null> {
+  const { store, log, step } = from;
+  const task = store.task();
+  if (task === null) return null;
+  const events = log.after(0, replayedEvents, ["task.model", "task.compacted"]).map(({ event }) => event);
+  const compactions = events.flatMap((event) => (event.kind === "task.compacted" ? [event] : []));
+  const seen = workerMessagesAt(store.transcriptRows(), compactions, step);
+  if (seen === null) return null;
+  const profile = profileAt(task, step);
+  const asked = events.findLast((event) => event.kind === "task.model" && event.step === step);
+  const model = profile.model ?? (asked?.kind === "task.model" ? asked.model : fallback.name);
+  const request = workerRequest(config.agentName, profile, seen.messages);
+  return { step, model, bytes: await requestBytes(config.model.worker, model, request), complete: seen.complete };
+}

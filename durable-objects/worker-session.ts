@@ -2,7 +2,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { taskAudience } from "../src/core/audience.ts";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
-import { profileNamed } from "../src/core/profiles.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
@@ -22,7 +21,7 @@ import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
 import type { QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import type { Amendment } from "../src/protocol/trigger.ts";
-import { profilesInForce } from "../src/storage/profiles.ts";
+import { profileFor } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { WorkerLoop } from "./worker-loop.ts";
 
@@ -49,7 +48,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 
   async start(input: TaskStart): Promise<{ started: boolean }> {
     if (input.taskId !== this.#taskId) throw new Fault("bad_input", `${input.taskId} was started at ${this.#taskId}.`);
-    const profile = profileNamed(input.profile, await profilesInForce(this.env.DB, Date.now()));
+    const profile = await profileFor(this.env.DB, input.profile, Date.now());
     this.#loop.decide((nowMs) => {
       if (this.#store.task() !== null) return null;
       return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.pending(), nowMs, profile);

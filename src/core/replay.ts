@@ -1,5 +1,6 @@
 // [L2] What a mind saw at a step, from the rows that it keeps: nothing is recorded twice for it.
 import type { ModelMessage } from "../protocol/model.ts";
+import type { Profile } from "../protocol/profile.ts";
 import { parseMessage } from "./context.ts";
 import type { TaskState } from "./worker-state.ts";
 
@@ -10,25 +11,35 @@ const stepOf = (message: ModelMessage): number | null => {
   return head !== null && head !== undefined && "step" in head ? head.step : null;
 };
 
+/** What stood for all rows up to `toRow` in the requests after it. Without `head` it was made by a version that did not keep it. */
+export type Compaction = { toRow: number; head?: string | undefined };
+
 /**
- * A worker's messages at step `step`: all up to the one that began it, with the older part put aside when it was by then. Null when
- * there was no such step. Of several compactions only the last head is kept: a step from before it is not complete.
+ * A worker's messages at step `step`: all up to the one that began it, with the part put aside that was by then. Null when there was
+ * no such step.
  */
 export function workerMessagesAt(
   rows: readonly NumberedMessage[],
-  aside: TaskState["aside"],
+  compactions: readonly Compaction[],
   step: number,
 ): { messages: ModelMessage[]; complete: boolean } | null {
   const began = rows.findIndex(({ message }) => stepOf(message) === step);
-  if (began < 0) return null;
+  const row = rows[began]?.row;
+  if (row === undefined) return null;
   const upTo = rows.slice(0, began + 1);
-  const head: ModelMessage | null = aside ? { role: "user", text: aside.head } : null;
-  if (aside && head && step > (stepOf(head) ?? 0)) {
-    const lastAside = aside.segments.at(-1)?.toRow ?? 0;
-    return { messages: [head, ...upTo.filter(({ row }) => row > lastAside).map(({ message }) => message)], complete: true };
-  }
-  return { messages: upTo.map(({ message }) => message), complete: (aside?.segments.length ?? 0) < 2 };
+  // Put aside before the step began: what is older than its own message, and was then.
+  const aside = compactions.findLast(({ toRow, head }) => toRow < row && (head === undefined || step > headStep(head)));
+  if (aside === undefined) return { messages: upTo.map(({ message }) => message), complete: true };
+  const { toRow, head } = aside;
+  const kept = upTo.filter((each) => each.row > toRow).map(({ message }) => message);
+  return head === undefined ? { messages: kept, complete: false } : { messages: [{ role: "user", text: head }, ...kept], complete: true };
 }
+
+const headStep = (head: string): number => stepOf({ role: "user", text: head }) ?? 0;
+
+/** The profile under which a step was made: a hand-off changes it for those that follow. */
+export const profileAt = (task: Pick<TaskState, "profile" | "before">, step: number): Profile =>
+  task.before?.find(({ throughStep }) => step <= throughStep)?.profile ?? task.profile;
 
 /** [A9] A message as later turns have it: what was read for one conversation stays in the turn that read it. */
 export const asLater = (message: ModelMessage): ModelMessage => {

@@ -3,6 +3,7 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
+import type { Profile } from "../protocol/profile.ts";
 import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import { mayFlow } from "./audience.ts";
@@ -42,6 +43,7 @@ export type TurnView = {
   /** Rules of the gate that were shown to owners. */
   proposals?: readonly Proposal[];
   policies: readonly Policy[];
+  profiles?: readonly Pick<Profile, "name">[];
   /** Audiences of what earlier steps of this turn read. */
   heard?: readonly string[];
 };

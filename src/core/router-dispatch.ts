@@ -1,7 +1,7 @@
 // A dispatch as effects: the thread flips (or a topic opens under a root), the worker starts, people hear that it does.
 import { limits } from "../protocol/limits.ts";
 import type { Authority } from "../protocol/principal.ts";
-import { defaultProfile } from "../protocol/profile.ts";
+import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { audienceOf } from "./audience.ts";
 import { taints } from "./authority.ts";
@@ -37,9 +37,16 @@ export function chooseMachine(machines: readonly KnownMachine[], named: string |
   return online[0] ?? [...known].sort((a, b) => b.seenMs - a.seenMs)[0] ?? null;
 }
 
+/** [WP2] The profile that the model named, or a sentence for it when there is none of that name. */
+function chooseProfile(profiles: readonly Pick<Profile, "name">[], named: string | undefined): { name: string } | { problem: string } {
+  const name = named?.trim().toLowerCase() || defaultProfile;
+  if (profiles.some((each) => each.name === name)) return { name };
+  return { problem: `There is no profile "${excerpt(name, 40)}"; there are ${profiles.map((each) => each.name).join(", ")}.` };
+}
+
 /** The decision with everything that starts the task. Its authority has been checked. */
 export function planDispatch(
-  view: { nowMs: number; machines: readonly KnownMachine[] },
+  view: { nowMs: number; machines: readonly KnownMachine[]; profiles?: readonly Pick<Profile, "name">[] },
   input: DispatchInput,
   settled: readonly InboxItem[],
   decision: PlannedDecision,
@@ -50,6 +57,8 @@ export function planDispatch(
   if (first === undefined) return { refused: "Work starts from what a person asked: settle that trigger, not only a report." };
   const machine = chooseMachine(view.machines, input.machine);
   if (machine !== null && "problem" in machine) return { refused: machine.problem };
+  const profile = chooseProfile(view.profiles ?? [{ name: defaultProfile }], input.profile);
+  if ("problem" in profile) return { refused: profile.problem };
   const title = excerpt(stripMarkers(input.title).replace(/\s+/g, " "), 120);
   const goal = stripMarkers(input.goal);
   if (title === "" || goal === "") return { refused: "A dispatch needs a title and a goal in words." };
@@ -73,7 +82,7 @@ export function planDispatch(
     },
     authority: decision.authority,
     tainted,
-    profile: input.profile?.trim().toLowerCase() || defaultProfile,
+    profile: profile.name,
     endpoint: machine === null ? null : { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces },
     threadId,
     source: trigger.source,

@@ -5,6 +5,7 @@ import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
+import type { Profile } from "../protocol/profile.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { mayReachAny } from "./audience.ts";
@@ -32,6 +33,8 @@ export type TurnInput = {
   schedules?: { list: readonly Schedule[]; zone: string };
   /** Null while the transcript's last word on them still holds. */
   policies: readonly Policy[] | null;
+  /** The same; only in the team's lane. */
+  profiles?: readonly Profile[] | null;
   /** Only at the start of a segment. */
   summary: readonly string[];
   nowMs: number;
@@ -42,6 +45,7 @@ export function renderTurn(input: TurnInput): string {
   const items: RouterItem[] = [
     ...(input.summary.length > 0 ? [{ item: "summary" as const, lines: [...input.summary] }] : []),
     ...(input.policies === null ? [] : [{ item: "policies" as const, list: [...input.policies] }]),
+    ...(input.profiles ? [{ item: "profiles" as const, list: input.profiles.map(({ name, purpose }) => ({ name, purpose })) }] : []),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
     ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs, input.readers)]),
@@ -243,3 +247,9 @@ export function policiesToShow(policies: readonly Policy[], shown: string, fresh
 
 /** What tells one set of policies from another. */
 export const policyStamp = (policies: readonly Policy[]): string => policies.map(({ id, version }) => `${id}@${version}`).join(" ");
+
+/** [WP2] The profiles as a turn must show them: where a transcript begins, and when one was added or changed. */
+export const profilesToShow = (profiles: readonly Profile[], shown: string, fresh: boolean): readonly Profile[] | null =>
+  !fresh && profileStamp(profiles) === shown ? null : profiles;
+
+export const profileStamp = (profiles: readonly Profile[]): string => profiles.map(({ name, version }) => `${name}@${version}`).join(" ");

@@ -16,6 +16,7 @@ Each message is a head line and then one JSON object a line. Only the structure 
 - trigger: something happened and waits for your decision. "verdict" says whether it is an explicit request or a candidate that you judge. "before" are earlier rows of the thread.
 - report: a task speaks. Its text is ready to show to people.
 - tasks, machines: what is open and what ended lately; where work can run. Answer "what is going on?" from these.
+- profiles: roles that a dispatch may name, the newest list only. Name the one whose purpose fits; leave it out when none does.
 - facts: what people of the team asked you to remember, as far as it concerns this message. Act on them; name those that you used in "uses".
 - schedules: the time now, and the schedules that hold.
 - policies: when the team wants you to act, and when not. Unlike other texts these are from its owners: follow them, the newest list only. Where one makes the difference, name it in "policy" and say in "policyWhy" how it applies. Do not quote them to people outside the team.

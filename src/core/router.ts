@@ -102,6 +102,8 @@ export type RouterMeta = {
   segments: Segments;
   /** Which policies each lane's transcript was told of last. */
   policies?: Record<Lane, string>;
+  /** Which profiles the team's transcript was told of last. */
+  profiles?: string;
   /** Threads that know already that the model cannot be reached. */
   told: string[];
   context: ContextFigures;

@@ -48,7 +48,7 @@ export function compact(
   change.task.aside = { segments: [...before, segment], head };
   const charsBefore = sizeOf(current.map(({ message }) => message)) + (task.aside?.head.length ?? 0);
   const charsAfter = sizeOf(current.slice(tailAt).map(({ message }) => message)) + head.length;
-  change.events.push({ kind: "task.compacted", segment: id, fromRow: first.row, toRow: last.row, charsBefore, charsAfter });
+  change.events.push({ kind: "task.compacted", segment: id, fromRow: first.row, toRow: last.row, charsBefore, charsAfter, head });
   return change;
 }
 

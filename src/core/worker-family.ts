@@ -135,6 +135,7 @@ export function handOff(change: Change, call: HandOff, step: number, saved: read
   }
   const from = task.profile.name;
   task.handOffs += 1;
+  task.before = [...(task.before ?? []), { throughStep: step, profile: task.profile }];
   task.profile = to;
   task.retried = false;
   task.again = true;

@@ -49,6 +49,8 @@ export type TaskState = {
   start: TaskStart;
   /** As it was when the task started, or was handed over; a later edit does not change work under way. */
   profile: Profile;
+  /** Profiles before the hand-offs, oldest first, each with the last step that was made under it. */
+  before?: { throughStep: number; profile: Profile }[];
   mode: Mode;
   open: OpenStep;
   /** Steps begun: what the allowance counts. */

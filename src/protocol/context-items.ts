@@ -37,6 +37,8 @@ export type RouterItem =
   /** What people of the team asked to remember, as far as it concerns this message. */
   | { item: "facts"; list: { id: string; kind: string; text: string; from: string; on: string }[] }
   | { item: "machines"; list: { id: string; name: string; online: boolean; workspaces: string[] }[] }
+  /** The roles that a task can be given, from here on; they replace those of an earlier message. */
+  | { item: "profiles"; list: { name: string; purpose: string }[] }
   /** The team's policies that are on, from here on; they replace those of an earlier message. */
   | { item: "policies"; list: Policy[] }
   /** Made by code at the start of a transcript segment: what the earlier ones decided, one line each. */

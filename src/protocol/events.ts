@@ -144,7 +144,7 @@ export type TaskEvent =
   /** A child's end, with what came back of its share. */
   | { kind: "task.child"; child: string; report: string; kindOfReport: string; returned: number; allowance: number }
   /** Rows of the transcript up to `toRow` were put aside under `segment`; `head` stands for them in each request. */
-  | { kind: "task.compacted"; segment: string; fromRow: number; toRow: number; charsBefore: number; charsAfter: number }
+  | { kind: "task.compacted"; segment: string; fromRow: number; toRow: number; charsBefore: number; charsAfter: number; head?: string }
   | { kind: "task.hand_off"; from: string; to: string; reason: string; summary: string; step: number; count: number }
   | { kind: "task.released"; threadId: string; threadSeqs: number[] }
   /** An ended task goes on. */

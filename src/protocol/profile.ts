@@ -18,6 +18,8 @@ export const profile = z.object({
   modelCalls: z.int().check(z.minimum(1), z.maximum(60)),
 });
 export type Profile = z.infer<typeof profile>;
+/** A version with who saved it; null for what ships. */
+export type SavedProfile = Profile & { savedBy: string | null; savedMs: number | null };
 
 /** What a task gets when nothing else was named. */
 export const defaultProfile = "general";

@@ -34,7 +34,7 @@ export const routerTools = {
   },
   dispatch: {
     description:
-      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: coder (changes code), researcher (reads and explains, changes nothing), triager (sorts new reports), or one of the team's own; general when left out.",
+      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: one of the names in `profiles`; general when left out.",
     input: z.object({
       settles,
       title: z.string().check(z.minLength(1), z.maxLength(120)),

@@ -1,8 +1,8 @@
 // Profiles in D1: each saved version whole, the highest of a name in force. A reader never waits long and never fails:
 // work goes on with what is known, or with what is shipped.
-import { shippedProfiles } from "../core/profiles.ts";
+import { profileNamed, shippedProfiles } from "../core/profiles.ts";
 import { Fault } from "../protocol/fault.ts";
-import { type Profile, profile } from "../protocol/profile.ts";
+import { type Profile, profile, type SavedProfile } from "../protocol/profile.ts";
 import { workerTools } from "../protocol/worker-tools.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
@@ -41,11 +41,37 @@ async function readSaved(db: D1Database): Promise<Profile[]> {
   });
 }
 
+/** [WP2] The profile that a task starts with. A name that is not known yet was saved a moment ago elsewhere: it is looked up once more. */
+export async function profileFor(db: D1Database, name: string, nowMs: number): Promise<Profile> {
+  const found = profileNamed(name, await profilesInForce(db, nowMs));
+  if (found.name === name) return found;
+  known.delete(db);
+  return profileNamed(name, await profilesInForce(db, nowMs));
+}
+
+/** The shipped and the team's own, by name, as `profilesInForce` knows them. */
+export const allInForce = async (db: D1Database, nowMs: number): Promise<Profile[]> => withShipped(await profilesInForce(db, nowMs));
+
 /** Shipped profiles and the team's own, as they are in force. */
-export async function listProfiles(db: D1Database): Promise<Profile[]> {
-  const saved = await readSaved(db);
+export const listProfiles = async (db: D1Database): Promise<Profile[]> => withShipped(await readSaved(db));
+
+function withShipped(saved: readonly Profile[]): Profile[] {
   const names = [...new Set([...shippedProfiles, ...saved].map(({ name }) => name))].sort();
   return names.flatMap((name) => saved.find((each) => each.name === name) ?? shippedProfiles.find((each) => each.name === name) ?? []);
+}
+
+/** Every version of one profile, the newest first; version 0 is what ships. */
+export async function profileVersions(db: D1Database, name: string): Promise<SavedProfile[]> {
+  await migrated(db);
+  const { results } = await db
+    .prepare("SELECT body, saved_by AS savedBy, saved_ms AS savedMs FROM profiles WHERE name = ? ORDER BY version DESC LIMIT 50")
+    .bind(name)
+    .all<{ body: string; savedBy: string; savedMs: number }>();
+  const saved = results.flatMap(({ body, ...by }): SavedProfile[] => {
+    const parsed = profile.safeParse(JSON.parse(body));
+    return parsed.success ? [{ ...parsed.data, ...by }] : [];
+  });
+  return [...saved, ...shippedProfiles.filter((each) => each.name === name).map((each) => ({ ...each, savedBy: null, savedMs: null }))];
 }
 
 /** Saves a changed profile as its next version. `edited.version` is the one that was edited: when another was saved meanwhile, the caller hears `conflict`. */

@@ -12,7 +12,7 @@ const rowsOf = (messages: ModelMessage[]) => messages.map((message, i) => ({ row
 
 test("[L2] a worker's step saw everything up to the message that began it, and a step that was not taken saw nothing", () => {
   const transcript = [begin(1), answer("a"), begin(2), answer("b"), user("not a head"), begin(3)];
-  const at = (step: number) => workerMessagesAt(rowsOf(transcript), null, step);
+  const at = (step: number) => workerMessagesAt(rowsOf(transcript), [], step);
   expect(at(2)).toEqual({ messages: transcript.slice(0, 3), complete: true });
   expect(at(3)).toEqual({ messages: transcript, complete: true });
   expect(at(4)).toBeNull();
@@ -20,13 +20,20 @@ test("[L2] a worker's step saw everything up to the message that began it, and a
 
 test("[L2] a step after a compaction saw what stands for the older part, a step before it saw the older part itself", () => {
   const transcript = [begin(1), answer("a"), begin(2), answer("b"), begin(3)];
-  const segment = { id: "seg_1", fromRow: 1, toRow: 2 };
   const head = renderMessage({ step: 2, of: 15 }, []);
-  const at = (step: number, segments = [segment]) => workerMessagesAt(rowsOf(transcript), { segments, head }, step);
+  const at = (step: number, compactions: { toRow: number; head?: string }[] = [{ toRow: 2, head }]) =>
+    workerMessagesAt(rowsOf(transcript), compactions, step);
   expect(at(3)).toEqual({ messages: [user(head), ...transcript.slice(2)], complete: true });
   expect(at(2)).toEqual({ messages: transcript.slice(0, 3), complete: true });
-  // Of an earlier compaction the head is not kept: what this step saw cannot be known to the byte.
-  expect(at(1, [segment, { ...segment, id: "seg_2" }])).toMatchObject({ complete: false });
+  const first = renderMessage({ step: 1, of: 15 }, []);
+  const twice = [
+    { toRow: 2, head: first },
+    { toRow: 4, head },
+  ];
+  expect(at(2, twice)).toEqual({ messages: [user(first), ...transcript.slice(2, 3)], complete: true });
+  expect(at(3, twice)).toEqual({ messages: [user(head), ...transcript.slice(4)], complete: true });
+  // An older version did not keep what stood for the rows.
+  expect(at(3, [{ toRow: 2 }])).toMatchObject({ complete: false });
 });
 
 test("[L2] a router's step saw the turns before and what this turn had said until then", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { triggerIdOf } from "../../src/core/ids.ts";
 import { countWords } from "../../src/core/manners.ts";
+import { shippedProfiles } from "../../src/core/profiles.ts";
 import type { InboxItem } from "../../src/core/router.ts";
 import { readCall } from "../../src/core/router-calls.ts";
 import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
@@ -26,6 +27,7 @@ const viewOf = (items: InboxItem[], parts: Partial<TurnView> = {}): TurnView => 
   tasks: new Map(),
   machines: [laptop],
   policies: [],
+  profiles: shippedProfiles,
   ...parts,
 });
 const calls = (...list: [string, unknown][]) => list.map(([tool, input], i) => ({ callId: `c${i}`, tool, input }));
@@ -333,4 +335,16 @@ describe("[G9] the policy that a decision names", () => {
     expect(decision).toMatchObject({ by: "code" });
     expect(decision?.policy).toBeUndefined();
   });
+});
+
+test("[WP2] a dispatch names a profile that there is, or is refused with the names of those that there are", () => {
+  const started = (outcome: ReturnType<typeof decide>) =>
+    outcome.decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "start" ? [effect.input.profile] : [])));
+  const profiles = [...shippedProfiles, { name: "release" }];
+  expect(started(decide([root], [work(root, { profile: " Release " })], { profiles }))).toEqual(["release"]);
+  expect(started(decide([root], [work(root)], { profiles }))).toEqual(["general"]);
+  const refused = decide([root], [work(root, { profile: "wizard" })], { profiles });
+  expect(refused.decisions).toEqual([]);
+  expect(refused.refused[0]?.reason).toBe('There is no profile "wizard"; there are general, coder, researcher, triager, release.');
+  expect(decide([root], [work(root, { profile: "release" })]).refused[0]?.reason).toContain('There is no profile "release"');
 });

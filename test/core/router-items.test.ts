@@ -2,12 +2,15 @@ import { describe, expect, test } from "vitest";
 import { webAudience } from "../../src/core/audience.ts";
 import { parseMessage } from "../../src/core/context.ts";
 import { makeId } from "../../src/core/ids.ts";
+import { shippedProfiles } from "../../src/core/profiles.ts";
 import type { EarlierRow, QueuedTrigger } from "../../src/core/router.ts";
 import {
   capObserved,
   observedLine,
   policiesToShow,
   policyStamp,
+  profileStamp,
+  profilesToShow,
   refuseRecall,
   renderTurn,
   summaryLines,
@@ -207,6 +210,18 @@ describe("stepMessages", () => {
 test("the prompt of a lane is always the same bytes", () => {
   expect(routerPrompt("Switchyard", "team")).toBe(routerPrompt("Switchyard", "team"));
   expect(routerPrompt("Switchyard", "team")).not.toBe(routerPrompt("Switchyard", "public"));
+});
+
+test("[WP2] the profiles are shown where a transcript begins and when one was changed, and in the team's lane alone they are asked for", () => {
+  const stamp = profileStamp(shippedProfiles);
+  expect(profilesToShow(shippedProfiles, "", true)).toEqual(shippedProfiles);
+  expect(profilesToShow(shippedProfiles, stamp, false)).toBeNull();
+  expect(profilesToShow(shippedProfiles, stamp, true)).toEqual(shippedProfiles);
+  const edited = shippedProfiles.map((each) => (each.name === "triager" ? { ...each, version: 1, purpose: "New." } : each));
+  expect(profilesToShow(edited, stamp, false)).toEqual(edited);
+  const shown = itemsOf({ profiles: edited }).find(({ item }) => item === "profiles");
+  expect(shown).toEqual({ item: "profiles", list: edited.map(({ name, purpose }) => ({ name, purpose })) });
+  expect(itemsOf({ profiles: null }).some(({ item }) => item === "profiles")).toBe(false);
 });
 
 test("[G10] policies are shown when they changed, and at the start of a transcript; in between they cost nothing", () => {

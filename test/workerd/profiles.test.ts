@@ -1,7 +1,9 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import type { ProfileAnswer, ProfilesAnswer, TaskAnswer } from "../../src/protocol/console.ts";
+import { member as teamMember } from "../support/router-fixtures.ts";
 import { asOperator, ok } from "./console-support.ts";
+import { bodies, decided, decisions, newLab, events as routerEvents, say, script as scriptRouter, unique } from "./router-lab.ts";
 import { begin, deliver, done, member, newTask, row, run, script, untilStatus } from "./worker-helpers.ts";
 
 const list = async () => (await ok<ProfilesAnswer>(asOperator("GET", "profiles"))).profiles;
@@ -49,4 +51,55 @@ test("the console shows a task's queued messages, removes one, and says when it 
   await ok(asOperator("POST", path, { change: "withdraw" }));
   expect((await read()).backlog).toEqual([]);
   expect((await asOperator("POST", path, { change: "now" })).status).toBe(409);
+});
+
+test("[WP2] the router hears of the profiles once, and once more when a new one is saved; an unknown one is refused; a running task keeps its version", async () => {
+  const lab = await newLab();
+  const words = [unique(), unique(), unique()] as const;
+  const ask = async (word: string, replies: Parameters<typeof scriptRouter>[1]) => {
+    await scriptRouter(word, replies);
+    const asked = await say(lab, { name: word, by: { ...teamMember, id: `prs_${word}` }, text: `please ${word}` });
+    await decided(lab, asked.id);
+  };
+  const note = [{ calls: [{ tool: "record", input: { settles: ["$trg"], reason: "noted" } }] }];
+  await ask(words[0], note);
+  const coder = (await list()).find(({ name }) => name === "coder");
+  if (!coder) throw new Error("no coder");
+  const release = { ...coder, name: "release", version: 0, purpose: "Cuts releases.", prompt: "First words.", modelCalls: 5 };
+  const { profile } = await ok<ProfileAnswer>(asOperator("POST", "profiles", release));
+  await evictDurableObject(lab.router as never);
+  const dispatch = (name: string) => ({
+    calls: [{ tool: "dispatch", input: { settles: ["$trg"], title: `Release ${words[1]}`, goal: `release ${words[1]}`, profile: name } }],
+  });
+  await scriptRouter(words[1], [dispatch("wizard")]);
+  const asked = await say(lab, { name: words[1], by: { ...teamMember, id: `prs_${words[1]}` }, text: `please ${words[1]}` });
+  // It comes back in the next turn with the reason.
+  await scriptRouter([words[1], "There is no profile"], [dispatch("release")]);
+  await decided(lab, asked.id);
+  await ask(words[2], note);
+
+  const last = (await bodies(words[2])).at(-1) ?? "";
+  const told = last.split('{\\"item\\":\\"profiles\\"').slice(1);
+  expect(told).toHaveLength(2);
+  expect(told[0]).not.toContain("Cuts releases.");
+  expect(told[1]).toContain("Cuts releases.");
+  const refusals = (await routerEvents(lab)).flatMap(({ event }) => (event.kind === "router.refused" ? [event.reason] : []));
+  expect(refusals).toContainEqual(expect.stringContaining('There is no profile "wizard"; there are coder, general, release'));
+  const { taskId } = (await decisions(lab)).find(({ tool }) => tool === "dispatch") ?? {};
+  expect(taskId).toBeDefined();
+
+  // A task that began under one version keeps it, and an edit reaches only those that start later.
+  const base = newTask();
+  const task = { ...base, start: { ...base.start, profile: "release" } };
+  await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "Which?" } }] }, done("released")]);
+  await begin(task);
+  await untilStatus(task, "waiting");
+  await ok(asOperator("POST", "profiles", { ...profile, prompt: "Second words." }));
+  await evictDurableObject(task.stub as never);
+  await deliver(task, row(task, 1, "the first", member));
+  await untilStatus(task, "done");
+  const seen = (await (await fetch(`http://model.test/control/requests?contains=${task.token}`)).json()) as string[];
+  const steps = seen.filter((body) => body.includes("You are a worker session"));
+  expect(steps.length).toBeGreaterThanOrEqual(2);
+  expect(steps.every((body) => body.includes("First words.") && !body.includes("Second words."))).toBe(true);
 });

@@ -5,7 +5,22 @@ import type { Replayed } from "../../src/protocol/rpc.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { asOperator, ok } from "./console-support.ts";
 import { bodies, decided, newLab, say, script as scriptRouter, unique } from "./router-lab.ts";
-import { begin, deliver, done, enrol, newTask, row, run, script, settled, untilCommands, untilStatus } from "./worker-helpers.ts";
+import {
+  begin,
+  card,
+  deliver,
+  done,
+  enrol,
+  events,
+  newTask,
+  row,
+  run,
+  script,
+  settled,
+  until,
+  untilCommands,
+  untilStatus,
+} from "./worker-helpers.ts";
 
 /** The bodies that the model server recorded, oldest first. */
 const recorded = async (contains: string): Promise<string[]> =>
@@ -36,6 +51,35 @@ test("[L2] each step of a worker: goal, commands with their results, a word of a
   expect(replayed.map(({ bytes }) => bytes)).toEqual(sent);
   expect(replayed.every(({ model, complete }) => model === "scripted" && complete)).toBe(true);
 });
+
+test("[L2] each step of a long life: two compactions and a hand-off later it is still made again to the byte", async () => {
+  const task = newTask({ maxModelCalls: 60 });
+  const steps = 36;
+  const ask = { calls: [{ tool: "report", input: { kind: "question", text: "ready for the next part" } }] };
+  const handOn = {
+    calls: [{ tool: "hand_off", input: { profile: "researcher", reason: "nothing is left to change", summary: "half is read" } }],
+  };
+  await script(task, [...Array.from({ length: steps - 2 }, (_, i) => (i === 5 ? handOn : ask)), done("read all")]);
+  await begin(task);
+  for (let n = 1, calls = 0; ; n++) {
+    const now = await until("it asks or is done", async () => {
+      const seen = await card(task);
+      return seen.status === "done" || (seen.status === "waiting" && seen.modelCalls > calls) ? seen : null;
+    });
+    if (now.status === "done") break;
+    calls = now.modelCalls;
+    if (n === 9) await evictDurableObject(task.stub as never);
+    await deliver(task, ...[0, 1, 2].map((k) => row(task, n * 10 + k, `part ${n}.${k} ${"lorem ipsum ".repeat(650)}`)));
+  }
+  await evictDurableObject(task.stub as never);
+  expect((await events(task, "task.compacted")).length).toBeGreaterThanOrEqual(2);
+  const sent = (await recorded(task.token)).filter((body) => body.includes("You are a worker session"));
+  expect(sent.length).toBeGreaterThanOrEqual(steps - 2);
+  for (const [i, bytes] of sent.entries()) {
+    const answer = await task.stub.replay({ step: i + 1 });
+    expect([answer?.bytes === bytes, answer?.complete], `step ${i + 1}`).toEqual([true, true]);
+  }
+}, 60_000);
 
 test("[L2] each answered step of the router, in both lanes, with reads in between; what is not kept is said", async () => {
   const lab = await newLab();

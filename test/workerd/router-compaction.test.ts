@@ -11,7 +11,7 @@ import { bodies, decided, decisions, messagesOf, newLab, rows, say, script } fro
 const batches = 17;
 const batchSize = 30;
 
-test("[RI1] [RI5] over 500 decisions the prefix of a segment is the same bytes, a new one begins with what was decided, and every raw row stays", async () => {
+test("[RI1] [RI5] [L2] over 500 decisions the prefix of a segment is the same bytes, a new one begins with what was decided, and every raw row stays", async () => {
   const lab = await newLab();
   const triggers: Trigger[] = [];
   for (let batch = 0; batch < batches; batch++) {
@@ -37,6 +37,10 @@ test("[RI1] [RI5] over 500 decisions the prefix of a segment is the same bytes, 
   }
   const requests = (await bodies(lab.token)).map((body) => messagesOf(body));
   expect(requests).toHaveLength(batches);
+  // [L2] Also what was sent before a segment began anew can be made again.
+  const sent = await bodies(lab.token);
+  for (const step of [1, 2, Math.ceil(batches / 2), batches - 1, batches])
+    expect(await lab.router.replay({ step })).toMatchObject({ bytes: sent[step - 1], complete: true });
   let segments = 1;
   for (let i = 1; i < requests.length; i++) {
     const [before, now] = [requests[i - 1] ?? [], requests[i] ?? []];
