@@ -7,7 +7,10 @@ const commands: readonly WorkerTool[] = ["run_command", "stop_command", "read_ou
 const family: readonly WorkerTool[] = ["spawn", "tell_child", "stop_child"];
 
 /** What a profile must name to have it. All else every worker has: without it, it could neither speak nor wait, nor give its work away. */
-const granted: readonly string[] = [...machineTools, ...commands, ...family];
+const granted: readonly WorkerTool[] = [...new Set([...machineTools, ...commands, ...family])];
+
+/** Tools that a profile may name, each with what it does. */
+export const grantable = granted.map((name) => ({ name, does: workerTools[name].description }));
 
 /** Shipped profiles, version 0: whatever a team saves is newer. */
 export const shippedProfiles: readonly Profile[] = [
@@ -62,7 +65,7 @@ export function profileNamed(name: string, saved: readonly Profile[] = []): Prof
 
 /** [WP1] What a worker of this profile may call; everything else is refused, whatever its model believes. */
 export const mayUse = (profile: Profile, tool: string): boolean =>
-  Object.hasOwn(workerTools, tool) && (!granted.includes(tool) || profile.tools.includes(tool));
+  Object.hasOwn(workerTools, tool) && (!granted.some((name) => name === tool) || profile.tools.includes(tool));
 
 /** The tools of a profile as they are shown to its model, always in the same order. */
 export const toolsOf = (profile: Profile): Partial<typeof workerTools> =>

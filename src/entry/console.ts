@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
+import { operatorTrigger } from "../core/operator-message.ts";
 import { rootKeyOf, rootThreadIdOf, webSource, widgetPlace } from "../core/thread.ts";
 import { boardName, routerName } from "../env.ts";
 import type {
@@ -11,8 +12,6 @@ import type {
   EnrolmentAnswer,
   InviteAnswer,
   PeopleAnswer,
-  ProfileAnswer,
-  ProfilesAnswer,
   TasksAnswer,
   ThreadAnswer,
 } from "../protocol/console.ts";
@@ -20,21 +19,21 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
-import { profile } from "../protocol/profile.ts";
 import { type SchedulesAnswer, scheduleChanges, scheduleName, scheduleText, scheduleTime } from "../protocol/schedule.ts";
-import { amendments } from "../protocol/trigger.ts";
+import { finalStatuses } from "../protocol/task.ts";
+import { amendments, inputModes } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import { markOf } from "../storage/policies.ts";
-import { listProfiles, saveProfile } from "../storage/profiles.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
 import { offersDoor } from "./console-offers.ts";
 import { marksDoor, policiesDoor } from "./console-policies.ts";
+import { profilesDoor } from "./console-profiles.ts";
 import { rulesDoor } from "./console-rules.ts";
 
 /** A full list of gate rules is the largest. */
@@ -141,12 +140,24 @@ consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
   return c.json({ ok: true });
 });
 
-consoleDoor.get("/profiles", async (c) => c.json({ profiles: await fromD1(c.env.DB, listProfiles) } satisfies ProfilesAnswer));
+/** What an operator says to a task: a row of its thread like any other, so that the worker and the record have it. */
+const messageRequest = z.object({
+  id: z.string().check(z.regex(/^[\w-]{8,64}$/, "must be an id of your own for this message, 8 to 64 letters and digits")),
+  text: z.string().check(z.trim(), z.minLength(1, "say something"), z.maxLength(limits.maxMessageChars)),
+  mode: z.optional(z.enum(inputModes)),
+});
 
-consoleDoor.post("/profiles", async (c) => {
-  const edited = await bodyOf(c, profile);
-  const saved = await fromD1(c.env.DB, (db) => saveProfile(db, edited, operator.id, Date.now()));
-  return c.json({ profile: saved } satisfies ProfileAnswer, 201);
+consoleDoor.post("/tasks/:id/messages", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const said = await bodyOf(c, messageRequest);
+  const task = found(await remote(c.env.WORKER_SESSION.getByName(id).describe()), `There is no task ${id}.`);
+  if (finalStatuses.includes(task.card.status))
+    throw new Fault("conflict", "This task has ended: nobody would read it. Ask for new work in the widget, or in its thread.");
+  const thread = c.env.THREAD.getByName(task.start.threadId);
+  const { info } = await remote(thread.read({ afterSeq: 0, limit: 1 }));
+  const trigger = operatorTrigger(info, operator, said, Date.now());
+  const verdict = { outcome: "request", rule: "console", reason: "an operator says it to this task" } as const;
+  return c.json({ triggerId: trigger.id, outcome: (await remote(thread.append({ trigger, verdict }))).outcome }, 201);
 });
 
 consoleDoor.get("/threads/:id", async (c) => {
@@ -281,6 +292,7 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
 consoleDoor.route("/rules", rulesDoor);
 consoleDoor.route("/offers", offersDoor);
 consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/profiles", profilesDoor);
 consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
 

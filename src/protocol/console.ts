@@ -4,7 +4,7 @@ import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { GateRules } from "./gate.ts";
 import type { SavedPolicy } from "./policy.ts";
 import type { Authority, Principal } from "./principal.ts";
-import type { Profile } from "./profile.ts";
+import type { Profile, SavedProfile } from "./profile.ts";
 import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Outcome, Trigger, Verdict } from "./trigger.ts";
@@ -38,6 +38,7 @@ export type EndpointsAnswer = { endpoints: EndpointRow[] };
 export type EnrolmentAnswer = { code: string; expiresMs: number; commands: string[] };
 
 export type ProfilesAnswer = { profiles: Profile[] };
+export type ProfileVersionsAnswer = { versions: SavedProfile[] };
 export type ProfileAnswer = { profile: Profile };
 
 export type PersonRow = { personId: string; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };

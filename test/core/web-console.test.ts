@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { defaultRules } from "../../src/core/gate.ts";
+import { grantable, shippedProfiles } from "../../src/core/profiles.ts";
 import { mergeTimeline } from "../../src/core/timeline.ts";
 import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
 import { filterTasks, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
+import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console/profiles-model.ts";
 import { conditionsOf, findRules, fromForm, moved, toForm } from "../../src/web/console/rules-model.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
@@ -180,6 +182,33 @@ test("a rule is the same after it went through the form, and a wrong form is a s
   });
   for (const wrong of [{ id: " " }, { reason: "" }, { facts: "conclusion" }, { id: "taken" }, { reason: "x".repeat(400) }])
     expect(typeof fromForm({ ...form, ...wrong }, ["taken"])).toBe("string");
+});
+
+test("a profile is the same after it went through the form, and a wrong form is a sentence that says what to do", () => {
+  for (const each of shippedProfiles) {
+    const back = fromProfileForm(toProfileForm(each), each.version, []);
+    expect(back).toEqual({ ...each, tools: [...grantable.map(({ name }) => name)].filter((name) => each.tools.includes(name)) });
+  }
+  const form = { ...emptyForm, name: "release-notes", purpose: "Writes them.", tools: ["read_file", "launch_rocket"], modelCalls: " 7 " };
+  expect(fromProfileForm(form, 3, [])).toEqual({
+    name: "release-notes",
+    version: 3,
+    purpose: "Writes them.",
+    tools: ["read_file"],
+    prompt: "",
+    model: null,
+    modelCalls: 7,
+  });
+  const wrong: [object, string][] = [
+    [{ name: "" }, "Give the profile a short name"],
+    [{ name: "Release Notes" }, "lower-case letters"],
+    [{ name: "taken" }, "There is a profile taken already"],
+    [{ purpose: " " }, "when it should be chosen"],
+    [{ modelCalls: "many" }, "a whole number from 1 to 60"],
+    [{ modelCalls: "61" }, "a whole number from 1 to 60"],
+    [{ purpose: "x".repeat(301) }, "purpose:"],
+  ];
+  for (const [part, sentence] of wrong) expect(fromProfileForm({ ...form, ...part }, 0, ["taken"])).toContain(sentence);
 });
 
 test("a rule is found by any of its words, keeps its place in the list, and moves within it", () => {

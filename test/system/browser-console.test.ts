@@ -106,6 +106,64 @@ test("a running task is stopped after it was said what that does", async () => {
   owner.close();
 });
 
+test("a profile is changed by keyboard: a wrong form says what to do, a saved one is a version, and going back is one more", async () => {
+  const { page, problems } = await operator({}, "#/profiles");
+  await page.getByRole("button", { name: "Edit researcher" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Profile researcher" });
+  await dialog.getByLabel("Model calls of a task").fill("lots");
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("alert").getByText("write a whole number from 1 to 60", { exact: false }).waitFor();
+  await dialog.getByLabel("Model calls of a task").fill("9");
+  await dialog.getByLabel("run_command", { exact: true }).check();
+  await page.keyboard.press("Enter");
+  await page.getByText("Version 1 of researcher is in force", { exact: false }).waitFor();
+  await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  await page.getByText("version 1 · 9 model calls", { exact: false }).waitFor();
+  const versions = page.getByRole("button", { name: "Versions of researcher" });
+  await versions.click();
+  expect(await versions.getAttribute("aria-expanded")).toBe("true");
+  await page.getByRole("button", { name: "Go back to version 0 of researcher" }).click();
+  await page.getByRole("button", { name: "Go back to it" }).click();
+  await page.getByText("Version 2 of researcher is in force", { exact: false }).waitFor();
+  await page.getByRole("button", { name: "New profile" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("researcher");
+  await page.getByRole("button", { name: "Save as version 1" }).click();
+  await page.getByText("There is a profile researcher already", { exact: false }).waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("release-notes");
+  await page.getByLabel("When the router should choose it").fill("Release notes: it reads the commits and writes what changed.");
+  await page.getByRole("button", { name: "Save as version 1" }).click();
+  await page.getByRole("button", { name: "Edit release-notes" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("an operator says something to a running task; what is queued is seen, changed and removed", async () => {
+  const owner = await system.owner();
+  owner.send("run `sleep 300; echo talk-to-me`");
+  const { page, problems } = await operator();
+  await page.locator("[data-row]", { hasText: "talk-to-me" }).first().click();
+  const words = page.getByLabel("Your words", { exact: false });
+  await words.waitFor();
+  for (const text of ["then say how long it took", "and nothing else"]) {
+    await words.fill(text);
+    await page.getByRole("radio", { name: "Queue" }).check();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator(".said-text", { hasText: text }).waitFor();
+  }
+  await page.getByRole("button", { name: "Edit: “then say" }).click();
+  await page.getByLabel("New words for", { exact: false }).fill("then say that it is over");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.locator(".said-text", { hasText: "then say that it is over" }).waitFor();
+  await page.getByRole("button", { name: "Remove: “and nothing" }).click();
+  await page.locator(".said-text", { hasText: "and nothing else" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByRole("button", { name: "Stop it" }).click();
+  await page.getByText("stopped", { exact: true }).first().waitFor({ timeout: 30_000 });
+  expect(await page.getByLabel("Your words", { exact: false }).count()).toBe(0);
+  owner.close();
+  expect(problems).toEqual([]);
+});
+
 test("a guest's request for work waits for the operator and is dismissed", async () => {
   const { page } = await operator();
   const guest = await visit(browser, [system.origin]);
@@ -154,7 +212,7 @@ test.each([
 ] as const)("no page has a serious accessibility finding or scrolls sideways: %s", async (_name, options) => {
   const { page } = await operator({ ...options, bypassCSP: true });
   const task = await page.locator("a[href^='#/task/']").first().getAttribute("href");
-  for (const hash of ["#/", task ?? "", "#/tasks", "#/decisions", "#/machines", "#/people", "#/task/tsk_unknown"]) {
+  for (const hash of ["#/", task ?? "", "#/tasks", "#/decisions", "#/machines", "#/people", "#/profiles", "#/task/tsk_unknown"]) {
     await page.evaluate((next) => {
       location.hash = next;
     }, hash);

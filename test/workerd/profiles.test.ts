@@ -1,10 +1,25 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import type { ProfileAnswer, ProfilesAnswer, TaskAnswer } from "../../src/protocol/console.ts";
+import type { ProfileAnswer, ProfilesAnswer, ProfileVersionsAnswer, TaskAnswer } from "../../src/protocol/console.ts";
 import { member as teamMember } from "../support/router-fixtures.ts";
 import { asOperator, ok } from "./console-support.ts";
 import { bodies, decided, decisions, newLab, events as routerEvents, say, script as scriptRouter, unique } from "./router-lab.ts";
-import { begin, deliver, done, member, newTask, row, run, script, untilStatus } from "./worker-helpers.ts";
+import {
+  begin,
+  card,
+  deliver,
+  done,
+  events,
+  member,
+  newTask,
+  objects,
+  requests,
+  row,
+  run,
+  script,
+  until,
+  untilStatus,
+} from "./worker-helpers.ts";
 
 const list = async () => (await ok<ProfilesAnswer>(asOperator("GET", "profiles"))).profiles;
 
@@ -51,6 +66,58 @@ test("the console shows a task's queued messages, removes one, and says when it 
   await ok(asOperator("POST", path, { change: "withdraw" }));
   expect((await read()).backlog).toEqual([]);
   expect((await asOperator("POST", path, { change: "now" })).status).toBe(409);
+});
+
+test("every version of a profile is kept with who saved it; going back saves the old words anew", async () => {
+  const researcher = (await list()).find(({ name }) => name === "researcher");
+  if (!researcher) throw new Error("no researcher");
+  await ok(asOperator("POST", "profiles", { ...researcher, prompt: "Second." }));
+  await ok(asOperator("POST", "profiles", { ...researcher, version: 1 }));
+  const { versions } = await ok<ProfileVersionsAnswer>(asOperator("GET", "profiles/researcher"));
+  expect(versions.map(({ version, prompt, savedBy }) => [version, prompt, savedBy])).toEqual([
+    [2, researcher.prompt, "operator"],
+    [1, "Second.", "operator"],
+    [0, researcher.prompt, null],
+  ]);
+  expect((await asOperator("GET", "profiles/nobody")).status).toBe(404);
+  const wrong = await asOperator("POST", "profiles", { ...researcher, name: "Not A Name" });
+  expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("must be lower-case letters")]);
+});
+
+test("[WI8] an operator steers, queues and interrupts a task from the console, once each, over an eviction; an ended task hears nobody", async () => {
+  const base = newTask();
+  const thread = objects.THREAD.getByName(base.start.threadId);
+  const asked = row(base, 1, `start ${base.token}`);
+  if (asked.row.kind !== "trigger") throw new Error("a trigger");
+  await thread.append({ trigger: asked.row.trigger, verdict: { outcome: "request", rule: "t", reason: "t" } });
+  await thread.subscribe({ taskId: base.taskId, decisionId: base.start.decisionId });
+  const ask = { calls: [{ tool: "report", input: { kind: "question", text: "Which?" } }] };
+  await script(base, [ask, ask, { ...done("never used"), delayMs: 20_000 }, done("first"), done("second")]);
+  await begin(base);
+  await untilStatus(base, "waiting");
+  const say = (id: string, text: string, mode?: string) =>
+    asOperator("POST", `tasks/${base.taskId}/messages`, { id, text, ...(mode === undefined ? {} : { mode }) });
+  await ok(say("message-1", "queued word", "queue"));
+  await until("it is queued", async () => ((await base.stub.describe())?.backlog.length ?? 0) === 1);
+  await evictDurableObject(base.stub as never);
+  await ok(say("message-2", "steering word"));
+  expect(await ok(say("message-2", "steering word"))).toMatchObject({ outcome: "duplicate" });
+  await until("it asks again", async () => (await card(base)).modelCalls === 2 && (await card(base)).status === "waiting");
+  await ok(say("message-3", "go on"));
+  await until("a call hangs", async () => (await requests(base)).length === 3);
+  await ok(say("message-4", "interrupting word", "interrupt"));
+  await untilStatus(base, "done");
+  const words = (await requests(base)).map((messages) => messages.at(-1)?.content ?? "");
+  expect(words[1]).toContain("steering word");
+  expect(words[1]).not.toContain("queued word");
+  expect(words.filter((text) => text.includes("steering word"))).toHaveLength(1);
+  expect(words[3]).toContain("interrupting word");
+  expect(words[4]).toContain("queued word");
+  expect((await events(base, "task.interrupted"))[0]?.by).toMatchObject({ role: "owner" });
+  const late = await say("message-5", "too late");
+  expect([late.status, await late.text()]).toEqual([409, expect.stringContaining("This task has ended")]);
+  expect((await say("x", "short id")).status).toBe(400);
+  expect((await asOperator("POST", "tasks/tsk_nobody/messages", { id: "message-6", text: "hello" })).status).toBe(404);
 });
 
 test("[WP2] the router hears of the profiles once, and once more when a new one is saved; an unknown one is refused; a running task keeps its version", async () => {

@@ -11,7 +11,7 @@ import { elapsed, exact } from "../shared/time.ts";
 import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
-import { api, change } from "./store.ts";
+import { SayToTask } from "./say-to-task.tsx";
 import { Timeline } from "./timeline.tsx";
 
 const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
@@ -23,7 +23,8 @@ const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
 
 export function TaskPage(props: { id: string; board: BoardState }) {
   const live = props.board.tasks.find((task) => task.taskId === props.id);
-  const answer = useAnswer<TaskAnswer>(`tasks/${props.id}`, live?.revision);
+  const changes = useSignal(0);
+  const answer = useAnswer<TaskAnswer>(`tasks/${props.id}`, `${live?.revision} ${changes.value}`);
   return (
     <Answer of={answer}>
       {({ card, start, tainted, timeline, reports, cut, backlog, children, profile, allowance }) => {
@@ -92,38 +93,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </div>
               ) : null}
             </Panel>
-            {backlog.length === 0 ? null : (
-              <Panel title="Queued messages" aside={<span class="muted">done next, oldest first</span>}>
-                <ul class="list said-list">
-                  {backlog.map((item) => (
-                    <li key={item.itemId} class="said">
-                      <p class="said-head muted">
-                        <strong dir="auto">{item.from}</strong> · <Ago atMs={item.atMs} />
-                      </p>
-                      <p class="said-text" dir="auto">
-                        {item.text}
-                      </p>
-                      {(["now", "withdraw"] as const).map((what) => (
-                        <button
-                          key={what}
-                          type="button"
-                          class="btn btn-bare"
-                          aria-label={`${what === "now" ? "Hand over now" : "Remove"}: “${item.text.slice(0, 60)}”`}
-                          onClick={() =>
-                            void change(
-                              () => api("POST", `tasks/${now.taskId}/backlog/${item.itemId}`, { change: what }),
-                              what === "now" ? "It is handed over at the next step." : "It was removed.",
-                            )
-                          }
-                        >
-                          {what === "now" ? "Now" : "Remove"}
-                        </button>
-                      ))}
-                    </li>
-                  ))}
-                </ul>
-              </Panel>
-            )}
+            <SayToTask taskId={now.taskId} open={statusView(now).open} backlog={backlog} onChanged={() => changes.value++} />
             <Panel title="Timeline" aside={cut ? <span class="tone-wait">cut: not all events are shown</span> : null}>
               <Timeline entries={timeline} startMs={timeline[0]?.atMs ?? start.atMs} />
             </Panel>

@@ -11,6 +11,7 @@ import { linkOf, type Route } from "./model.ts";
 import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
 import { PeoplePage } from "./people.tsx";
+import { ProfilesPage } from "./profiles.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
 import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
@@ -71,6 +72,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/schedules", "Schedules", "schedules"],
   ["#/people", "People", "people"],
   ["#/rules", "Rules", "rules"],
+  ["#/profiles", "Profiles", "profiles"],
 ];
 
 const Top = () => (
@@ -136,6 +138,8 @@ function Page(props: { board: BoardState }) {
       return <PeoplePage />;
     case "rules":
       return <RulesPage />;
+    case "profiles":
+      return <ProfilesPage />;
     case "task":
       return <TaskPage key={at.id} id={at.id} board={props.board} />;
     case "thread":
