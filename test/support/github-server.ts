@@ -1,6 +1,7 @@
 // A stand-in of GitHub's REST API: permissions, comments, review replies. It keeps what it was told, and misbehaves on demand.
 // `POST /control/permission {place, login, permission, roleName?}` · `POST /control/faults {on, faults, retryAfter?}` ·
-// `POST /control/comment {place, number, body, login?}` · `GET /control/comments?place=&number=` · `GET /control/requests?contains=`
+// `POST /control/comment {place, number, body, login?}` · `GET /control/comments?place=&number=` · `GET /control/requests?contains=` ·
+// `GET /control/pulls?place=` · `GET /control/labels?place=&number=`
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { githubAppServer } from "./github-app-server.ts";
@@ -34,6 +35,18 @@ type GitHubComment = {
   html_url: string;
 };
 
+type GitHubPullRequest = {
+  number: number;
+  title: string;
+  body: string;
+  state: "open" | "closed";
+  draft: boolean;
+  user: { login: string; type: string };
+  head: { ref: string; label: string };
+  base: { ref: string };
+  html_url: string;
+};
+
 type FaultScript = { on: string; faults: (GitHubFault | null)[]; retryAfter?: number };
 type Seen = { method: string; path: string; body: string; headers: Record<string, string> };
 
@@ -46,6 +59,8 @@ class ConnectionBroken extends Error {}
 function gitHubServer(login = "switchyard-bot") {
   const comments = new Map<string, GitHubComment[]>();
   const permissions = new Map<string, { permission: string; role_name: string }>();
+  const pulls = new Map<string, GitHubPullRequest[]>();
+  const labels = new Map<string, string[]>();
   const scripts: FaultScript[] = [];
   const seen: Seen[] = [];
   const app = githubAppServer();
@@ -76,6 +91,17 @@ function gitHubServer(login = "switchyard-bot") {
     };
     listOf(place, number).push(added);
     return added;
+  };
+  const pullsOf = (place: string): GitHubPullRequest[] => {
+    const known = pulls.get(place.toLowerCase()) ?? [];
+    pulls.set(place.toLowerCase(), known);
+    return known;
+  };
+  const labelsOf = (place: string, number: string): string[] => {
+    const key = `${place}#${number}`.toLowerCase();
+    const known = labels.get(key) ?? [];
+    labels.set(key, known);
+    return known;
   };
   const requests = (contains = ""): Seen[] => seen.filter((each) => `${each.method} ${each.path} ${each.body}`.includes(contains));
 
@@ -115,6 +141,10 @@ function gitHubServer(login = "switchyard-bot") {
       }
       case "GET /control/comments":
         return Response.json(listOf(url.searchParams.get("place") ?? "", url.searchParams.get("number") ?? ""));
+      case "GET /control/pulls":
+        return Response.json(pullsOf(url.searchParams.get("place") ?? ""));
+      case "GET /control/labels":
+        return Response.json(labelsOf(url.searchParams.get("place") ?? "", url.searchParams.get("number") ?? ""));
       case "GET /control/requests":
         return Response.json(requests(url.searchParams.get("contains") ?? ""));
       default:
@@ -136,11 +166,17 @@ function gitHubServer(login = "switchyard-bot") {
     }
     const thread = /^\/repos\/([^/]+\/[^/]+)\/issues\/(\d+)\/comments$/.exec(url.pathname);
     if (thread) return issueComments(request, url, body, thread[1] ?? "", thread[2] ?? "");
+    const pullList = /^\/repos\/([^/]+\/[^/]+)\/pulls$/.exec(url.pathname);
+    if (pullList) return pullRequests(request, url, body, pullList[1] ?? "");
+    const labelList = /^\/repos\/([^/]+\/[^/]+)\/issues\/(\d+)\/labels$/.exec(url.pathname);
+    if (labelList) return issueLabels(request, body, labelList[1] ?? "", labelList[2] ?? "");
+    const inReview = /^\/repos\/([^/]+\/[^/]+)\/pulls\/(\d+)\/comments$/.exec(url.pathname);
+    if (inReview && request.method === "GET") return issueComments(request, url, body, inReview[1] ?? "", `review:${inReview[2]}`);
     const reply = /^\/repos\/([^/]+\/[^/]+)\/pulls\/(\d+)\/comments\/(\d+)\/replies$/.exec(url.pathname);
     if (reply && request.method === "POST") {
       const text = textOf(body);
       if (text === null) return problem(422, "Validation Failed");
-      return Response.json({ ...comment(reply[1] ?? "", reply[2] ?? "", text), in_reply_to_id: Number(reply[3]) }, { status: 201 });
+      return Response.json({ ...comment(reply[1] ?? "", `review:${reply[2]}`, text), in_reply_to_id: Number(reply[3]) }, { status: 201 });
     }
     return problem(404, "Not Found");
   }
@@ -159,7 +195,59 @@ function gitHubServer(login = "switchyard-bot") {
     return Response.json(matching.slice(from, from + size));
   }
 
-  return { handle, permit, fault, comment, comments: listOf, requests };
+  function pullRequests(request: Request, url: URL, body: string, place: string): Response {
+    const owner = place.split("/")[0] ?? "";
+    if (request.method === "GET") {
+      const head = url.searchParams.get("head");
+      const state = url.searchParams.get("state") ?? "open";
+      const matching = pullsOf(place).filter(
+        (pull) => (head === null || pull.head.label === head) && (state === "all" || pull.state === state),
+      );
+      return Response.json(matching.slice(0, Number(url.searchParams.get("per_page") ?? 30)));
+    }
+    const {
+      title,
+      head,
+      base,
+      body: text = "",
+      draft = false,
+    } = JSON.parse(body) as Record<"title" | "head" | "base" | "body", string> & { draft?: boolean };
+    if (!title || !head || !base) return problem(422, "Validation Failed");
+    const label = head.includes(":") ? head : `${owner}:${head}`;
+    if (pullsOf(place).some((pull) => pull.state === "open" && pull.head.label === label && pull.base.ref === base))
+      return Response.json(
+        {
+          message: "Validation Failed",
+          errors: [{ resource: "PullRequest", code: "custom", message: `A pull request already exists for ${label}.` }],
+        },
+        { status: 422 },
+      );
+    const number = 100 + pullsOf(place).length;
+    const user = { login, type: "User" };
+    const html_url = `https://github.com/${place}/pull/${number}`;
+    const pull: GitHubPullRequest = {
+      number,
+      title,
+      body: text,
+      state: "open",
+      draft,
+      user,
+      head: { ref: head, label },
+      base: { ref: base },
+      html_url,
+    };
+    pullsOf(place).push(pull);
+    return Response.json(pull, { status: 201 });
+  }
+
+  function issueLabels(request: Request, body: string, place: string, number: string): Response {
+    const known = labelsOf(place, number);
+    if (request.method === "POST")
+      for (const label of (JSON.parse(body) as { labels: string[] }).labels) if (!known.includes(label)) known.push(label);
+    return Response.json(known.map((name) => ({ name })));
+  }
+
+  return { handle, permit, fault, comment, comments: listOf, pulls: pullsOf, requests };
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());

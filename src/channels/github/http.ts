@@ -52,7 +52,11 @@ export async function sendToGitHub(apiUrl: string, bearer: string, call: GitHubC
   }
 }
 
-const errorBody = z.object({ message: z.string() });
+const errorBody = z.object({
+  message: z.string(),
+  /** What is wrong with which field: "A pull request already exists for acme:fix." */
+  errors: z.catch(z.optional(z.array(z.object({ message: z.optional(z.string()) }))), undefined),
+});
 
 function faultOf(response: Response, text: string, unseen: "unknown" | "later"): Fault {
   const said = messageOf(text);
@@ -86,7 +90,9 @@ function faultOf(response: Response, text: string, unseen: "unknown" | "later"):
 function messageOf(text: string): string {
   try {
     const parsed = errorBody.safeParse(JSON.parse(text));
-    return parsed.success ? `: ${parsed.data.message.slice(0, 200)}` : ".";
+    if (!parsed.success) return ".";
+    const details = (parsed.data.errors ?? []).flatMap(({ message }) => message ?? []);
+    return `: ${[parsed.data.message, ...details].join(" ").slice(0, 300)}`;
   } catch {
     // Not JSON: a page of a proxy between us, which says nothing to people.
     return ".";

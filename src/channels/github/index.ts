@@ -7,6 +7,7 @@ import { Fault } from "../../protocol/fault.ts";
 import { limits } from "../../protocol/limits.ts";
 import type { Channel, OutboundMessage } from "../channel.ts";
 import { callGitHub } from "./api.ts";
+import { addLabels, findLabels, findPull, openPull, replyInReview } from "./deeds.ts";
 
 const timeoutMs = 15_000;
 /** GitHub takes 65,536 characters in a comment; the marker needs some of them. */
@@ -22,36 +23,53 @@ export const github: Channel = {
   manner: "structured",
 
   async send(message, config) {
-    const path = commentsPath(message);
-    const body = addMarker(markerSecret(config), message.outbound.id, bodyOf(message));
+    const { deed, id } = message.outbound;
+    const secret = markerSecret(config);
+    const text = bodyOf(message);
+    const body = addMarker(secret, id, text);
+    if (deed?.do === "pull_request") return openPull(config, message.place, deed, body, markerOf(secret, id, text));
+    const number = numberOf(message);
+    if (deed?.do === "label") return addLabels(config, message.place, number, deed.labels);
+    const inReview = deed === undefined ? null : await replyInReview(config, message.place, number, deed.inReplyTo, body);
+    if (inReview !== null) return inReview;
+    const path = commentsPath(message.place, number);
     const answer = commentAnswer.safeParse(await callGitHub(config.github, { method: "POST", path, body: { body }, timeoutMs }));
     if (!answer.success) throw new Fault("provider", "GitHub took the comment, but did not say its number.", { retry: "unknown" });
     return { providerId: String(answer.data.id) };
   },
 
   async find(message, config) {
-    const path = commentsPath(message);
-    // The whole marker, not the whole comment: somebody may have edited it since, and nobody can know the marker before it was sent.
-    const marker = markerOf(markerSecret(config), message.outbound.id, bodyOf(message));
-    const since = new Date(Date.now() - 2 * limits.outboundMaxAgeStructuredMs).toISOString();
-    for (let page = 1; page <= maxPages; page++) {
-      const query = `per_page=${pageSize}&page=${page}&since=${encodeURIComponent(since)}`;
-      const comments = commentList.safeParse(await callGitHub(config.github, { method: "GET", path: `${path}?${query}`, timeoutMs }));
-      if (!comments.success) throw new Fault("provider", "GitHub's list of comments cannot be read.", { retry: "later" });
-      const found = comments.data.find((comment) => comment.body?.includes(marker));
-      if (found) return { providerId: String(found.id) };
-      if (comments.data.length < pageSize) return null;
-    }
-    throw new Fault("provider", `More than ${pageSize * maxPages} comments came here within two days: ours cannot be found among them.`);
+    const { deed, id } = message.outbound;
+    // The whole marker, not the whole text: somebody may have edited it since, and nobody can know the marker before it was sent.
+    const marker = markerOf(markerSecret(config), id, bodyOf(message));
+    if (deed?.do === "pull_request") return findPull(config, message.place, deed, marker);
+    const number = numberOf(message);
+    if (deed?.do === "label") return findLabels(config, message.place, number, deed.labels);
+    const inReview = deed === undefined ? null : await findComment(config, `/repos/${message.place}/pulls/${number}/comments`, marker);
+    return inReview ?? findComment(config, commentsPath(message.place, number), marker);
   },
 };
 
+async function findComment(config: Config, path: string, marker: string): Promise<{ providerId: string } | null> {
+  const since = new Date(Date.now() - 2 * limits.outboundMaxAgeStructuredMs).toISOString();
+  for (let page = 1; page <= maxPages; page++) {
+    const query = `per_page=${pageSize}&page=${page}&since=${encodeURIComponent(since)}`;
+    const comments = commentList.safeParse(await callGitHub(config.github, { method: "GET", path: `${path}?${query}`, timeoutMs }));
+    if (!comments.success) throw new Fault("provider", "GitHub's list of comments cannot be read.", { retry: "later" });
+    const found = comments.data.find((comment) => comment.body?.includes(marker));
+    if (found) return { providerId: String(found.id) };
+    if (comments.data.length < pageSize) return null;
+  }
+  throw new Fault("provider", `More than ${pageSize * maxPages} comments came here within two days: ours cannot be found among them.`);
+}
+
 /** GitHub counts pull requests as issues: both are answered at the same path. */
-function commentsPath(message: OutboundMessage): string {
-  const number = /^(?:issue|pull):([1-9]\d*)$/.exec(message.threadKey)?.[1];
-  if (!number)
-    throw new Fault("bad_input", `Nothing can be said in ${message.threadKey}: on GitHub only issues and pull requests take comments.`);
-  return `/repos/${message.place}/issues/${number}/comments`;
+const commentsPath = (place: string, number: string): string => `/repos/${place}/issues/${number}/comments`;
+
+function numberOf({ threadKey }: OutboundMessage): string {
+  const number = /^(?:issue|pull):([1-9]\d*)$/.exec(threadKey)?.[1];
+  if (!number) throw new Fault("bad_input", `Nothing can be said in ${threadKey}: on GitHub only issues and pull requests take comments.`);
+  return number;
 }
 
 function markerSecret(config: Config): string {
