@@ -21,7 +21,7 @@ import { limits } from "../src/protocol/limits.ts";
 import { searchFiles } from "./search.ts";
 import { existingPath, inFolder, openChecked, shown, writablePath } from "./workspace-path.ts";
 
-export type FileSpec = Exclude<CommandSpec, { kind: "shell" }>;
+export type FileSpec = Exclude<CommandSpec, { kind: "shell" | "push" }>;
 
 /** A file is read as a whole before lines are picked from it. */
 const maxReadableBytes = 32 * 1024 * 1024;

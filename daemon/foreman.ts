@@ -206,6 +206,7 @@ export class Foreman {
       cgroupParent,
       mode: sandbox,
       judge: () => this.#judge(command),
+      granted: () => readPolicy(home).workspaces.map(({ path }) => path),
       started: async (process) => {
         const atMs = Date.now();
         await this.#record({ k: "started", commandId: id, process, atMs });
@@ -259,7 +260,7 @@ export class Foreman {
   async #finish(
     command: Command,
     spool: Spool,
-    end: Pick<CommandResult, "outcome" | "exitCode" | "startedMs"> & { signal?: string; reason?: string },
+    end: Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed"> & { signal?: string; reason?: string },
   ): Promise<void> {
     const result: CommandResult = { commandId: command.commandId, ...end, ...spool.finish(), endedMs: Date.now() };
     await this.#record({ k: "finished", result });

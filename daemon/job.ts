@@ -2,18 +2,19 @@
 import type { Command, CommandResult } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
-import { runFileCommand } from "./files.ts";
+import { type FileSpec, runFileCommand } from "./files.ts";
 import { gitChanges, gitState } from "./git-guard.ts";
 import type { Home } from "./home.ts";
 import type { ProcessMark } from "./ledger.ts";
 import type { Judgement } from "./policy.ts";
-import { endedBySignal, type Launched, launch, type ShellEnd } from "./runner.ts";
+import { baseIn, planPush } from "./push.ts";
+import { endedBySignal, type Launched, launch, type ShellEnd, type ShellPlan } from "./runner.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { Spool } from "./spool.ts";
 import { existingPath } from "./workspace-path.ts";
 
 type StopWhy = "stopped" | "timed_out" | "shutdown";
-type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs"> & { signal?: string; reason?: string };
+type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed"> & { signal?: string; reason?: string };
 
 export type JobPlan = {
   command: Command;
@@ -23,6 +24,8 @@ export type JobPlan = {
   cgroupParent: string | null;
   /** Asked when its turn comes: the folder's grant may be gone by then. */
   judge(): Judgement;
+  /** Every granted folder, as the owner's policy says now. */
+  granted(): string[];
   /** Makes the start durable; only then may the command do anything. */
   started(process: ProcessMark): Promise<number>;
   opened(): void;
@@ -58,20 +61,39 @@ export function perform(plan: JobPlan): Job {
   const shell = async (spec: Extract<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {
     if (plan.mode === "none") throw new Fault("forbidden", "This machine has no sandbox.");
     const gitBefore = plan.mode === "bwrap" ? gitState(root) : null;
+    const cwd = existingPath(root, spec.cwd ?? ".");
+    const ended = await run({ script: spec.script, root, cwd, stdin: spec.stdin ?? null, mode: plan.mode });
+    const changes = gitBefore === null || ended.startedMs === null ? null : gitChanges(root, gitBefore);
+    if (changes === null) return ended;
+    plan.onWarning(changes);
+    return { ...ended, reason: (ended.reason === undefined ? changes : `${ended.reason} ${changes}`).slice(0, 2000) };
+  };
+
+  /** The owner's own git does it, so it is no command of the task that runs outside the sandbox: see push.ts. */
+  const push = async (spec: Extract<Command["spec"], { kind: "push" }>, root: string): Promise<JobEnd> => {
+    const { script, env, pushed } = await planPush(plan.home, existingPath(root, spec.cwd ?? "."), root, spec.branch, plan.granted());
+    let output = "";
+    const ended = await run({ script, root, cwd: plan.home.dir, stdin: null, mode: "unsandboxed", env }, (chunk) => {
+      output = `${output}${chunk.toString("utf8")}`.slice(-16_000);
+    });
+    return ended.outcome === "exited" && ended.exitCode === 0 ? { ...ended, pushed: { ...pushed, ...baseIn(output) } } : ended;
+  };
+
+  const run = async (
+    what: Pick<ShellPlan, "script" | "root" | "cwd" | "stdin" | "mode" | "env">,
+    heard: (chunk: Buffer) => void = () => undefined,
+  ): Promise<JobEnd> => {
     const running = await launch(
       {
+        ...what,
         commandId: plan.command.commandId,
-        script: spec.script,
-        root,
-        cwd: existingPath(root, spec.cwd ?? "."),
-        stdin: spec.stdin ?? null,
-        mode: plan.mode,
         daemonHome: plan.home.dir,
         outputFolder: plan.home.output,
         cgroupParent: plan.cgroupParent,
       },
       (chunk) => {
         plan.spool.append(chunk);
+        heard(chunk);
         plan.onOutput();
       },
       plan.onStuck,
@@ -91,14 +113,10 @@ export function perform(plan: JobPlan): Job {
     const end = await running.end;
     clearTimeout(timer);
     plan.exited();
-    const ended = endOf(stopReason(), end, startedMs);
-    const changes = gitBefore === null ? null : gitChanges(root, gitBefore);
-    if (changes === null) return ended;
-    plan.onWarning(changes);
-    return { ...ended, reason: (ended.reason === undefined ? changes : `${ended.reason} ${changes}`).slice(0, 2000) };
+    return endOf(stopReason(), end, startedMs);
   };
 
-  const file = async (spec: Exclude<Command["spec"], { kind: "shell" }>, root: string): Promise<JobEnd> => {
+  const file = async (spec: FileSpec, root: string): Promise<JobEnd> => {
     const startedMs = await plan.started(null);
     plan.opened();
     const timer = setTimeout(() => stop(0, "timed_out"), timeoutOf(plan.command));
@@ -120,7 +138,8 @@ export function perform(plan: JobPlan): Job {
     if (!judgement.ok) return { outcome: judgement.outcome, exitCode: null, reason: judgement.reason, startedMs: null };
     const { spec } = plan.command;
     try {
-      return spec.kind === "shell" ? await shell(spec, judgement.root) : await file(spec, judgement.root);
+      if (spec.kind === "shell") return await shell(spec, judgement.root);
+      return spec.kind === "push" ? await push(spec, judgement.root) : await file(spec, judgement.root);
     } catch (error) {
       if (launched !== null || !isCommandsFault(error)) throw error;
       return { outcome: "refused", exitCode: null, reason: explain(error).slice(0, 2000), startedMs: null };

@@ -39,9 +39,22 @@ export type Ledger = {
 
 export const emptyLedger = (): Ledger => ({ endpointId: null, entries: new Map(), voids: new Map(), voidTasks: new Map() });
 
+function textOf(spec: Command["spec"]): string {
+  switch (spec.kind) {
+    case "shell":
+      return spec.script;
+    case "search_files":
+      return spec.query;
+    case "push":
+      return spec.branch;
+    default:
+      return spec.path ?? ".";
+  }
+}
+
 /** A command in one short line, for `log`. */
 export function labelOf(spec: Command["spec"]): string {
-  const text = spec.kind === "shell" ? spec.script : spec.kind === "search_files" ? spec.query : (spec.path ?? ".");
+  const text = textOf(spec);
   const line = text.replace(/\s+/g, " ").trim();
   return `${spec.kind} ${line.length > 100 ? `${line.slice(0, 99)}…` : line}`;
 }

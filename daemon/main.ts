@@ -15,6 +15,7 @@ const usage = `Switchyard's daemon: this machine runs commands for your team's S
 
   npm run daemon -- enroll URL CODE [--name NAME]   connect this machine; the console makes the code
   npm run daemon -- grant DIR [--name NAME]         let commands work in a folder (--only: and in no other)
+  npm run daemon -- grant DIR --push                and let tasks push branches switchyard/… from it, with your git
   npm run daemon -- withdraw NAME                   no longer
   npm run daemon -- run [--unsandboxed] [--url URL] run until Ctrl-C
   npm run daemon -- status                          is it connected, and what is granted
@@ -38,6 +39,7 @@ function readArguments() {
         url: { type: "string" },
         limit: { type: "string", default: "20" },
         only: { type: "boolean", default: false },
+        push: { type: "boolean", default: false },
         unsandboxed: { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
@@ -89,8 +91,10 @@ async function main(): Promise<number> {
     case "grant": {
       const [dir] = rest;
       if (!dir) throw new Fault("bad_input", "Give the folder: npm run daemon -- grant DIR");
-      const { grant, isNew } = grantFolder(home, dir, values.name ?? null, values.only);
-      show({ ...grant, isNew }, [`${isNew ? "granted" : "already granted"}: "${grant.name}" = ${grant.path}`]);
+      const { grant, isNew } = grantFolder(home, dir, values.name ?? null, values.only, values.push);
+      show({ ...grant, isNew }, [
+        `${isNew ? "granted" : "already granted"}: "${grant.name}" = ${grant.path}${grant.push ? ", tasks may push from it" : ""}`,
+      ]);
       return 0;
     }
     case "withdraw": {

@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { basename, resolve } from "node:path";
 import * as z from "zod/mini";
 import { refuseCommand } from "../src/core/authority.ts";
+import { branchOf } from "../src/core/branch.ts";
 import type { Command } from "../src/protocol/command.ts";
 import { workspaceGrant } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -25,7 +26,7 @@ export function readPolicy(home: Home): Policy {
 }
 
 /** Grants a folder, beside the others or (`only`) instead of them. Not one that holds the daemon's own home or the user's: keys would lie in it. */
-export function grantFolder(home: Home, dir: string, name: string | null, only: boolean): { grant: Grant; isNew: boolean } {
+export function grantFolder(home: Home, dir: string, name: string | null, only: boolean, push = false): { grant: Grant; isNew: boolean } {
   let path: string;
   try {
     path = realpathSync(resolve(dir));
@@ -38,15 +39,16 @@ export function grantFolder(home: Home, dir: string, name: string | null, only: 
     throw new Fault("forbidden", `${path} and the daemon's own folder lie in one another; grant a project folder.`);
   if (isInside(path, realpathSync(homedir())))
     throw new Fault("forbidden", `${path} holds your home folder with its keys; grant a project folder.`);
-  const grant = { name: name ?? basename(path), path };
+  const grant: Grant = { name: name ?? basename(path), path, ...(push ? { push } : {}) };
   if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u.test(grant.name))
     throw new Fault("bad_input", "A folder's name is 1 to 100 letters, digits, spaces, dots or dashes; give one with --name.");
   const { workspaces } = readPolicy(home);
   const known = workspaces.find((each) => each.name === grant.name);
-  const isNew = known?.path !== grant.path;
-  if (known && isNew && !only) throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
+  const isNew = known?.path !== grant.path || (push && known.push !== true);
+  if (known && known.path !== grant.path && !only)
+    throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
   if (only) writeGrants(home, [grant]);
-  else if (isNew) writeGrants(home, [...workspaces, grant]);
+  else if (isNew) writeGrants(home, [...workspaces.filter((each) => each.name !== grant.name), grant]);
   return { grant, isNew };
 }
 
@@ -82,6 +84,17 @@ export function judge(command: Command, policy: Policy, sandbox: "bwrap" | "unsa
       outcome: "refused",
       reason: `The folder "${command.spec.workspace}" is not granted on this machine (granted: ${names}).`,
     };
+  }
+  if (command.spec.kind === "push") {
+    const own = branchOf(command.taskId);
+    if (command.spec.branch !== own)
+      return { ok: false, outcome: "refused", reason: `A task pushes its own branch only: ${own}, not ${command.spec.branch}.` };
+    if (grant.push !== true)
+      return {
+        ok: false,
+        outcome: "refused",
+        reason: `Pushing from "${grant.name}" is not allowed on this machine. Its owner allows it with: npm run daemon -- grant ${grant.path} --push`,
+      };
   }
   if (command.spec.kind === "shell" && sandbox === "none")
     return {

@@ -53,7 +53,7 @@ export function statusReport(home: Home): { fields: Record<string, unknown>; lin
         : "machine    not enrolled: npm run daemon -- enroll URL CODE",
       `daemon     ${connection}`,
       ...(workspaces.length === 0 ? ["folder     none granted: npm run daemon -- grant DIR"] : []),
-      ...workspaces.map((each) => `folder     ${each.name} = ${each.path}`),
+      ...workspaces.map((each) => `folder     ${each.name} = ${each.path}${each.push ? " (tasks may push)" : ""}`),
       `commands   ${open.length} open${open.length === 0 ? "" : `: ${open.map(([id, entry]) => `${id} ${entry.state}`).join(", ")}`}`,
     ],
   };

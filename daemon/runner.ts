@@ -25,6 +25,8 @@ export type ShellPlan = {
   daemonHome: string;
   outputFolder: string;
   cgroupParent: string | null;
+  /** Beside the clean environment. */
+  env?: Record<string, string>;
 };
 
 export type ShellEnd = { exitCode: number | null; signal: string | null };
@@ -91,7 +93,7 @@ export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void,
   const filterFd = filter === null ? null : openInput(join(plan.outputFolder, `${plan.commandId}.filter`), filter);
   const child = spawn("/bin/sh", ["-c", gate, "gate", ...argv], {
     cwd: inBwrap ? plan.root : plan.cwd,
-    env: cleanEnv(process.env, plan.commandId, plan.mode),
+    env: { ...cleanEnv(process.env, plan.commandId, plan.mode), ...plan.env },
     detached: true,
     stdio: [inputFd ?? "ignore", pipe.writeFd, pipe.writeFd, "pipe", inBwrap ? "pipe" : "ignore", filterFd ?? "ignore"],
   });

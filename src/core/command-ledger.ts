@@ -95,6 +95,8 @@ function describeSpec(spec: CommandSpec): string {
       return cut(spec.script.trim().split("\n", 1)[0] ?? "");
     case "search_files":
       return cut(`search ${spec.query}`);
+    case "push":
+      return cut(`push ${spec.branch}`);
     case "list_files":
       return cut(`list ${spec.path ?? "."}`);
     case "read_file":

@@ -35,6 +35,8 @@ export const commandSpec = z.discriminatedUnion("kind", [
     path: z.optional(path),
     glob: z.optional(z.string()),
   }),
+  /** The task's own branch, from where the repository of `cwd` stands, with the machine's own git: outside the sandbox, by the daemon. */
+  z.object({ kind: z.literal("push"), workspace, cwd: z.optional(path), branch: z.string().check(z.maxLength(200)) }),
 ]);
 export type CommandSpec = z.infer<typeof commandSpec>;
 
@@ -69,6 +71,17 @@ export const commandResult = z.object({
   truncatedBytes: z.number(),
   startedMs: z.nullable(z.number()),
   endedMs: z.number(),
+  /** Of a push that succeeded, by the daemon's own word: no output of a program is read for it, but for `base`. */
+  pushed: z.optional(
+    z.object({
+      sha: z.string().check(z.regex(/^[0-9a-f]{40}(?:[0-9a-f]{24})?$/, "is not a commit")),
+      branch: z.string().check(z.maxLength(200)),
+      /** `owner/name`, the last two parts of the remote's address. */
+      place: z.string().check(z.maxLength(300)),
+      /** The remote's default branch, where it says so. */
+      base: z.optional(z.string().check(z.maxLength(300))),
+    }),
+  ),
 });
 export type CommandResult = z.infer<typeof commandResult>;
 

@@ -9,7 +9,8 @@ export const daemonProtocolVersion = 1;
 
 const base64 = z.string().check(z.regex(/^[A-Za-z0-9+/]*={0,2}$/, "is not base64"));
 
-export const workspaceGrant = z.object({ name: z.string(), path: z.string() });
+/** `push`: the machine's owner lets tasks push their own branches from this folder. */
+export const workspaceGrant = z.object({ name: z.string(), path: z.string(), push: z.optional(z.boolean()) });
 
 export const helloFrame = z.object({
   t: z.literal("hello"),

@@ -160,7 +160,7 @@ export class OfflineTask {
       return done(`${run.stdout}${run.stderr}`, run.status ?? 1);
     }
     try {
-      const spec = { kind: tool, workspace: "main", ...input } as Exclude<CommandSpec, { kind: "shell" }>;
+      const spec = { kind: tool, workspace: "main", ...input } as Exclude<CommandSpec, { kind: "shell" | "push" }>;
       return done(await runFileCommand(this.#root, spec, AbortSignal.timeout(10_000)), 0);
     } catch (error) {
       return done("", 1, { reason: error instanceof Error ? error.message : String(error) });

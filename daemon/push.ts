@@ -1,0 +1,118 @@
+// Pushes a task's own branch with the owner's git: their keys and credential helpers, which no command in the sandbox can reach. So
+// nothing that a command can write decides what runs here. The push is made from an empty repository of the daemon's, to which the
+// task's objects are only lent; of the project's configuration one thing is read, as text: the address of `origin`.
+import { execFile } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { CommandResult } from "../src/protocol/command.ts";
+import { Fault } from "../src/protocol/fault.ts";
+import type { Home } from "./home.ts";
+import { isInside } from "./workspace-path.ts";
+
+const run = promisify(execFile);
+
+/** Nothing that a repository configures may run, and nobody is asked for a password. */
+const quiet = [
+  "-c",
+  "core.fsmonitor=false",
+  "-c",
+  "core.hooksPath=/dev/null",
+  "-c",
+  "push.recurseSubmodules=no",
+  "-c",
+  "push.gpgSign=false",
+];
+const asksNobody = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_ASKPASS: "/bin/false",
+  SSH_ASKPASS: "/bin/false",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_OPTIONAL_LOCKS: "0",
+};
+/** What reaches the owner's agents and keyrings. */
+const ownersAccess = ["SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "GIT_SSH_COMMAND", "GIT_SSH"];
+
+async function git(args: string[], cwd: string): Promise<string | null> {
+  try {
+    const { stdout } = await run("git", [...quiet, ...args], {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...asksNobody },
+      timeout: 20_000,
+    });
+    return stdout.trim();
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") throw new Fault("unavailable", "This machine has no git.");
+    return null;
+  }
+}
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/** The address that tasks push to. A repository in a granted folder could bring hooks of a command's making: it is none. */
+function checkedAddress(url: string, granted: readonly string[]): string {
+  const local = url.startsWith("file://") ? fileURLToPath(url) : url.startsWith("/") ? url : null;
+  if (local === null) {
+    if (/^(?:https?|ssh):\/\/[^-]/.test(url) || /^(?:[\w.-]+@)?\w[\w.-]*:(?!:)/.test(url)) return url;
+    throw new Fault("forbidden", "The address of origin is none that tasks may push to: https, ssh, or an absolute path.");
+  }
+  const real = existsSync(local) ? realpathSync(local) : local;
+  if (granted.some((folder) => isInside(folder, real)))
+    throw new Fault("forbidden", "origin lies in a granted folder, where a command could change its hooks: nothing is pushed there.");
+  return url;
+}
+
+/** `owner/name` of an address. */
+function placeOf(url: string): string {
+  const [, owner = "", name = ""] = /[/:]([^/:]+)\/([^/]+?)(?:\.git)?\/?$/.exec(url) ?? [];
+  return owner === "" ? "" : `${owner}/${name}`.slice(0, 300);
+}
+
+/** What is pushed, from where `folder` stands now, and the script that does it. `granted`: every granted folder of this machine. */
+export async function planPush(
+  home: Home,
+  folder: string,
+  root: string,
+  branch: string,
+  granted: readonly string[],
+): Promise<{ script: string; env: Record<string, string>; pushed: NonNullable<CommandResult["pushed"]> }> {
+  const common = await git(["rev-parse", "--path-format=absolute", "--git-common-dir"], folder);
+  if (common === null || !isInside(root, realpathSync(common)))
+    throw new Fault("bad_input", "There is no git repository in this folder, or it lies outside the granted folder.");
+  const sha = await git(["rev-parse", "--verify", "HEAD^{commit}"], folder);
+  if (sha === null || !/^[0-9a-f]{40,64}$/.test(sha)) throw new Fault("bad_input", "There is no commit to push yet: commit first.");
+  const remote = async (name: string): Promise<string | null> =>
+    git(["config", "--file", join(common, "config"), "--no-includes", "--get", `remote.origin.${name}`], home.dir);
+  const url = (await remote("pushurl")) ?? (await remote("url"));
+  if (url === null || url === "") throw new Fault("bad_input", "The repository has no remote called origin.");
+  const address = checkedAddress(url, granted);
+  const lender = join(home.dir, "push.git");
+  if (!existsSync(lender)) await run("git", ["init", "-q", "--bare", "--template=", lender]);
+  const objects = join(common, "objects");
+  const shallow = join(common, "shallow");
+  const env: Record<string, string> = {
+    ...asksNobody,
+    GIT_ALLOW_PROTOCOL: "https:http:ssh:file",
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: /[":\\]/.test(objects) ? JSON.stringify(objects) : objects,
+    ...(existsSync(shallow) ? { GIT_SHALLOW_FILE: shallow } : {}),
+  };
+  for (const name of ownersAccess) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  const call = ["git", "--git-dir", lender, ...quiet].map(quoted).join(" ");
+  const to = quoted(address);
+  return {
+    // No force: what somebody else put on the branch stays.
+    script: `${call} push ${to} ${sha}:refs/heads/${branch} || exit; ${call} ls-remote --symref ${to} HEAD 2>/dev/null | grep ^ref: || exit 0`,
+    env,
+    pushed: { sha, branch, place: placeOf(url) },
+  };
+}
+
+/** The remote's default branch, from what it was asked last. */
+export const baseIn = (output: string): { base?: string } => {
+  const base = /^ref: refs\/heads\/(\S{1,300})\s+HEAD$/m.exec(output.slice(output.lastIndexOf("\nref: ") + 1))?.[1];
+  return base === undefined ? {} : { base };
+};
