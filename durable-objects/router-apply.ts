@@ -47,6 +47,9 @@ export async function applyEffect(
     case "post":
       await env.THREAD.getByName(effect.threadId).post(effect.input);
       return {};
+    case "decide_offer":
+      await env.THREAD.getByName(effect.threadId).decideOffer(effect.input);
+      return {};
     case "tell":
       await env.WORKER_SESSION.getByName(effect.taskId).tell(effect.input);
       return {};

@@ -157,6 +157,9 @@ export class RouterEffects {
       case "tell":
         this.#reopen(row, effect.input.id, `The facts did not reach ${effect.taskId}: ${reason}`, nowMs);
         return;
+      case "decide_offer":
+        this.#reopen(row, null, `${effect.input.outboundId} could not be decided: ${reason}`, nowMs);
+        return;
       case "accept":
         this.#reopen(row, null, `${effect.taskId} could not be judged: ${reason}`, nowMs);
         return;

@@ -94,7 +94,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   async subscribe(input: Input<"subscribe">): ReturnType<ThreadRpc["subscribe"]> {
-    const room = this.#known();
+    const room = input.about ? this.#open() : this.#known();
     const { fromSeq, cutSeq, tainted } = subscribe(room, this.#id, input);
     room.kick();
     return { fromSeq, cutSeq, tainted };

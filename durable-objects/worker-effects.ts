@@ -1,10 +1,12 @@
 // Carries out the effects of a worker session, each target apart from the others. Every receiver takes a repeated one as the same.
 import { retryAtMs } from "../src/core/alarms.ts";
+import { offerRefused } from "../src/core/worker-offers.ts";
 import { readAnswered } from "../src/core/worker-reply.ts";
 import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
+import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { recallObject } from "../src/storage/recall.ts";
@@ -16,6 +18,8 @@ import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
 /** Another object, or D1, has this long for one effect; then it is tried again later. */
 const effectTimeoutMs = 30_000;
 
+/** What nobody needs once its receiver will never take it. */
+const pointless: readonly WorkerEffect["effect"][] = ["card", "unsubscribe", "withdraw", "follow"];
 type ReadEffect = Extract<WorkerEffect, { effect: "read" }>;
 type SentEffect = Exclude<WorkerEffect, ReadEffect>;
 
@@ -24,7 +28,7 @@ export type EffectsHost = {
   name: string;
   env: Env;
   store: WorkerStore;
-  decide(decision: () => Change | null): void;
+  decide(decision: (nowMs: number) => Change | null): void;
   /** The step loop may have something to do. */
   step(): void;
   fault(): Promise<void>;
@@ -60,16 +64,25 @@ export class WorkerEffects {
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         // A thread that does not know us needs no card and no farewell.
-        const pointless = asFault(error)?.retry === "never" && (stored.effect.effect === "card" || stored.effect.effect === "unsubscribe");
-        if (pointless) {
-          store.effectDone(stored);
-          continue;
-        }
+        const never = asFault(error)?.retry === "never";
+        if (never && stored.effect.effect === "offer") this.#notOffered(stored, stored.effect.input.offer, message);
+        else if (never && pointless.includes(stored.effect.effect)) store.effectDone(stored);
+        if (never && (stored.effect.effect === "offer" || pointless.includes(stored.effect.effect))) continue;
         console.error(JSON.stringify({ at: "worker-session.effect", effect: stored.id, attempts: stored.attempts, error: message }));
         store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
         return;
       }
     }
+  }
+
+  #notOffered(stored: StoredEffect, offer: Offer, reason: string): void {
+    const { store } = this.#host;
+    this.#host.decide((nowMs) => {
+      store.effectDone(stored);
+      const task = store.task();
+      return task && offerRefused(task, offer, reason, (item) => store.receive([item])[0] ?? null, nowMs);
+    });
+    this.#host.step();
   }
 
   async #read(stored: StoredEffect, { step, callId, read }: ReadEffect): Promise<void> {
@@ -152,6 +165,20 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
       if (effect.byWorker)
         await env.ROUTER.getByName(routerName).follow({ taskId: start.taskId, threadId: effect.threadId, follows: false });
       return;
+    case "offer":
+      await env.THREAD.getByName(effect.threadId).offer(effect.input);
+      return;
+    case "withdraw": {
+      const { outboundId, by, reason } = effect;
+      await env.THREAD.getByName(effect.threadId).decideOffer({ outboundId, verdict: "decline", by, via: "person", reason });
+      return;
+    }
+    case "follow": {
+      const { threadId, decisionId, about } = effect;
+      await env.THREAD.getByName(threadId).subscribe({ taskId: start.taskId, decisionId, about });
+      await env.ROUTER.getByName(routerName).follow({ taskId: start.taskId, threadId, follows: true });
+      return;
+    }
     case "release": {
       const rows = await freeRows(env, start.taskId, effect);
       if (effect.recordOnly || rows.length === 0) return;

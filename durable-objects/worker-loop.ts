@@ -210,19 +210,19 @@ export class WorkerLoop {
         this.log.append({ kind: "task.model", step, phase: "superseded", model, consumed: [], ms, ...usage }, nowMs);
         return null;
       }
-      const pending = this.store.pending();
       const open = this.store.openCommands();
       if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.unread(), open, { model, ms, nowMs });
       return decideReply(task, answer.reply, {
         model,
         ms,
         nowMs,
-        pending,
+        pending: this.store.pending(),
         backlog: this.store.backlog(),
         profiles: this.#profiles,
         open,
         commandOf: (commandId) => this.store.command(commandId),
         ownsArtifact: (artifactId) => this.store.ownsArtifact(artifactId),
+        allCommands: () => this.store.allCommands(),
         itemOf: (key) => this.store.item(key),
         commandFor,
       });

@@ -97,7 +97,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
         return null;
       }
       const row = this.#store.receive([{ kind: "result", tool: command.tool, result: input }])[0];
-      return row === undefined ? null : commandSettled(task, command, input, row);
+      return row === undefined ? null : commandSettled(task, command, input, row, this.#store.pending());
     });
     this.#loop.kick();
   }

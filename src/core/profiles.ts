@@ -18,7 +18,7 @@ export const shippedProfiles: readonly Profile[] = [
     name: defaultProfile,
     version: 0,
     purpose: "Any work; what is chosen when no other profile fits better.",
-    tools: [...readers, "write_file", "edit_file", ...commands, ...family],
+    tools: [...readers, "write_file", "edit_file", "push", ...commands, ...family],
     prompt: "",
     model: null,
     modelCalls: 15,
@@ -27,7 +27,7 @@ export const shippedProfiles: readonly Profile[] = [
     name: "coder",
     version: 0,
     purpose: "Changes to a code base: read, edit, build and test.",
-    tools: [...readers, "write_file", "edit_file", ...commands, ...family],
+    tools: [...readers, "write_file", "edit_file", "push", ...commands, ...family],
     prompt:
       "You change code. Read before you edit, keep the change as small as the goal allows, and follow the style that you find. Run the project's own tests after your last edit; a report of `done` names the files that you changed and what the tests said.",
     model: null,

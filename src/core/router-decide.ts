@@ -16,6 +16,7 @@ import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
+import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { isTeamPerson, planSchedule } from "./router-schedule.ts";
@@ -292,6 +293,8 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
         return { refused: `There are ${schedules.length} schedules already: cancel one first.` };
       return planSchedule({ nowMs: view.nowMs, zone, schedules }, call.input, said, base(view, settled, id, "schedule", call.input.name));
     }
+    case "release":
+      return planRelease(view.agentName, call.input, settled, base(view, settled, id, "release", call.input.reason));
     case "remember":
       return remember(view, call.input, settled, id);
     case "dispatch": {

@@ -68,6 +68,7 @@ function renderItem(item: InboxItem, lane: Lane): RouterItem {
     thread: report.threadId,
     kind: report.kind,
     ...(report.confidence === undefined ? {} : { confidence: report.confidence }),
+    ...(report.offer === undefined ? {} : { proposal: report.offer }),
     text: excerpt(report.text, maxItemChars),
   };
 }

@@ -25,6 +25,7 @@ export type RouterEffect =
   /** `tainted` of the start is completed by what `subscribe` answered. */
   | { kind: "start"; taskId: string; input: TaskStart }
   | { kind: "post"; threadId: string; input: OutboundIntent }
+  | { kind: "decide_offer"; threadId: string; input: Input<ThreadRpc, "decideOffer"> }
   | { kind: "tell"; taskId: string; input: Input<WorkerSessionRpc, "tell"> }
   | { kind: "accept"; taskId: string; input: Input<WorkerSessionRpc, "accept"> }
   | { kind: "reopen"; taskId: string; input: Input<WorkerSessionRpc, "reopen"> }

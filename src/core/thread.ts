@@ -86,7 +86,9 @@ export function planAppend(input: {
   // [T5] An owner's mute holds also where a task follows the thread.
   if (verdict.outcome === "mute") return { do: "ignore", rule: verdict.rule };
   const subscribers = activeTasks(input.subscriptions);
-  if (subscribers.length === 0 && verdict.outcome === "ignore") return { do: "ignore", rule: verdict.rule };
+  // What happens to a branch of ours is kept before its task follows it: a machine may say late that it pushed.
+  const ours = input.trigger.facts?.fork === undefined && /^switchyard\/tsk_/.test(input.trigger.facts?.branch ?? "");
+  if (subscribers.length === 0 && verdict.outcome === "ignore" && !ours) return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
   // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
   const trigger = input.fromChannel && input.trigger.kind !== timerKind ? asPersons(input.trigger) : input.trigger;

@@ -84,4 +84,5 @@ export function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
   return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
 }
 
-export const isMachineTool = (tool: string): tool is MachineTool => /^(run_command|(read|write|edit)_file|(list|search)_files)$/.test(tool);
+export const isMachineTool = (tool: string): tool is MachineTool =>
+  /^(run_command|push|(read|write|edit)_file|(list|search)_files)$/.test(tool);

@@ -23,6 +23,10 @@ export function lineOfCall(call: WorkerCall): string {
   switch (call.tool) {
     case "run_command":
       return oneLine(call.input.script);
+    case "push":
+      return "pushing its branch";
+    case "propose":
+      return `proposing a ${call.input.what.replace("_", " ")}`;
     case "read_file":
       return `reading ${call.input.path}`;
     case "write_file":

@@ -4,6 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
 import { rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
+import { isOwnPush, ownership } from "./worker-checks.ts";
 import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
 /** A single text in a message keeps at least this much when the sum is over its limit. */
@@ -18,6 +19,7 @@ export function isContext(item: InboxItem, task: TaskState): boolean {
   if (item.kind !== "row") return false;
   if (item.row.kind !== "trigger") return true;
   const { trigger } = item.row;
+  if (isOwnPush(task, item) || ownership(task, item) === "foreign") return true;
   return trigger.id === task.start.quote.triggerId || (trigger.principal.role === "agent" && trigger.kind !== timerKind);
 }
 
@@ -25,8 +27,8 @@ export function isContext(item: InboxItem, task: TaskState): boolean {
  * [W2] A person's row, facts from the router, a shell's result and the last open file result wake a step.
  * Other events wake it only when it has nothing of its own under way.
  */
-export function wakes(item: InboxItem, task: TaskState, open: readonly WorkerCommand[]): boolean {
-  if (isContext(item, task)) return false;
+export function wakes({ key, item }: InboxRow, task: TaskState, open: readonly WorkerCommand[]): boolean {
+  if (isContext(item, task) || task.quiet.includes(key)) return false;
   switch (item.kind) {
     case "tell":
     case "offer":
@@ -34,16 +36,21 @@ export function wakes(item: InboxItem, task: TaskState, open: readonly WorkerCom
     case "child":
       return item.report.kind !== "progress" && item.report.kind !== "waiting";
     case "result":
-      return item.tool === "run_command" || !open.some((command) => command.tool !== "run_command");
-    case "row":
+      return item.tool === "run_command" || item.tool === "push" || !open.some((command) => command.tool !== "run_command");
+    case "row": {
+      const whose = ownership(task, item);
+      if (whose !== null) return whose === "own";
       return (item.row.kind === "trigger" && isPerson(item.row.trigger)) || open.length === 0;
+    }
   }
 }
 
 /** Whether an item brings text of the public lane into the context. */
-export function isTainting(item: InboxItem): boolean {
+export function isTainting(item: InboxItem, task?: TaskState): boolean {
   switch (item.kind) {
     case "row":
+      // Checks and pushes of its own commits have no words; what only bears its branch's name is not shown.
+      if (task !== undefined && ownership(task, item) !== null) return false;
       return rowTaints(item.row);
     case "result":
     case "offer":
@@ -56,13 +63,13 @@ export function isTainting(item: InboxItem): boolean {
 }
 
 /** The event of an item that entered an inbox; also before the start. */
-export function inboxEvent(key: string, item: InboxItem): Change["events"][number] {
+export function inboxEvent(key: string, item: InboxItem, task?: TaskState): Change["events"][number] {
   return {
     kind: "task.inbox",
     itemId: key,
     item: item.kind === "tell" || item.kind === "offer" ? "notice" : item.kind,
     ...(item.kind === "row" ? { threadId: item.threadId, threadSeq: item.row.seq } : {}),
-    tainting: isTainting(item),
+    tainting: isTainting(item, task),
   };
 }
 
@@ -89,7 +96,7 @@ export function goalItem(task: TaskState): WorkerItem {
 
 /** Inbox rows as items, oldest first; texts are shortened, longest first, until their sum fits. */
 export function itemsOf(rows: readonly InboxRow[], task: TaskState, agentName: string): WorkerItem[] {
-  const shown = rows.filter(({ item }) => !(item.kind === "row" && isAsking(item, task)));
+  const shown = rows.filter(({ item }) => !(item.kind === "row" && isAsking(item, task)) && ownership(task, item) !== "foreign");
   const texts = fitSum(
     shown.map(({ item }) => ({ text: textOf(item), id: idOf(item) })),
     limits.inlineStepChars,
@@ -156,6 +163,7 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
           ...(result.reason === undefined ? {} : { reason: result.reason }),
           ms: result.startedMs === null ? null : result.endedMs - result.startedMs,
           bytes: result.outputBytes,
+          ...(result.pushed === undefined ? {} : { pushed: result.pushed }),
           output: text,
           ...(result.output.spilled ? { artifact: result.output.artifactId } : {}),
         },

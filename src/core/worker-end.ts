@@ -4,7 +4,7 @@ import type { EndpointId } from "../protocol/ids.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { DeliveredRow } from "../protocol/thread.ts";
 import { atLeast, authorityOf } from "./authority.ts";
-import { childId } from "./ids.ts";
+import { childId, ownerOf } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
 import {
   addReport,
@@ -40,7 +40,7 @@ export function cancelTask(
   const change = changeOf(task, `stopped by ${by.name}`);
   const next = change.task;
   next.epoch = task.epoch + 1;
-  change.voided.push("submit", "stop", "read", "report");
+  change.voided.push("submit", "stop", "read", "report", "offer", "follow");
   const machines: EndpointId[] = [...new Set(open.map((command) => command.endpointId))];
   // [WC4] A stop goes down the family: the task is stopped when its machines and its children are.
   const children = task.children.filter((child) => child.open).map((child) => child.taskId);
@@ -118,6 +118,17 @@ export function endTask(
   for (const child of task.children)
     if (child.open && end.status !== "cancelled")
       change.effects.push({ effect: "cancel_child", taskId: child.taskId, by: onBehalf(task), reason: "its parent has ended" });
+  // What is held may still be released after a good end; a stop takes it back.
+  if (end.status === "cancelled")
+    for (const { id, stage } of task.offers)
+      if (stage === "held" || stage === "proposed")
+        change.effects.push({
+          effect: "withdraw",
+          threadId: ownerOf(id, "thr") ?? "",
+          outboundId: id,
+          by: onBehalf(task),
+          reason: "its task was stopped",
+        });
   task.backlog = [];
   releaseRows(change, pending);
   for (const threadId of task.threads) change.effects.push({ effect: "unsubscribe", threadId, reason: `the task is ${end.status}` });

@@ -6,6 +6,7 @@ import type { TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow } from "../protocol/thread.ts";
 import { handedBackRule } from "../protocol/trigger.ts";
 import { excerpt } from "./context.ts";
+import { makeId, threadIdOf } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
 import { requireAuthority } from "./worker-end.ts";
 import { type Change, changeOf, type InboxItem, type TaskState } from "./worker-state.ts";
@@ -20,6 +21,15 @@ export function whyNotFollow(task: TaskState, threadId: string, readable: boolea
   return task.threads.length < maxThreads || task.threads.includes(threadId)
     ? null
     : `A task follows at most ${maxThreads} threads. Leave one first.`;
+}
+
+/** [W24] The thread of its own branch or pull request, from its first row on: by code, not by the worker's choice. */
+export function follow(change: Change, about: { source: string; place: string; threadKey: string; title: string }): void {
+  const { task } = change;
+  const threadId = threadIdOf(about.source, about.place, about.threadKey);
+  if (task.threads.includes(threadId)) return;
+  task.threads = [...task.threads, threadId];
+  change.effects.push({ effect: "follow", threadId, decisionId: makeId("dec", task.start.taskId, "own", threadId), about });
 }
 
 /** [W20] The end of a thread's following, asked for by the worker. The thread that gets the answer stays. */

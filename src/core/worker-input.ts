@@ -5,6 +5,7 @@ import type { Principal } from "../protocol/principal.ts";
 import type { Amendment, Trigger } from "../protocol/trigger.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { childId } from "./ids.ts";
+import { noteChecks } from "./worker-checks.ts";
 import { inboxEvent } from "./worker-context.ts";
 import { cancelTask, releaseRows } from "./worker-end.ts";
 import { resumeTask } from "./worker-session.ts";
@@ -55,7 +56,7 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
       reject(change, row, full, facts.nowMs);
       continue;
     }
-    change.events.push(inboxEvent(row.key, row.item));
+    change.events.push(inboxEvent(row.key, row.item, task));
     if (trigger?.amends !== undefined && isPerson(trigger.principal)) {
       const { triggerId, change: what } = trigger.amends;
       const done = amend(change, { by: trigger.principal, itemId: triggerId, change: what, text: trigger.text }, facts.unread);
@@ -71,6 +72,7 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
       taken.push(row);
     }
   }
+  noteChecks(change, taken);
   interruptFor(change, taken, facts.open);
   const answer = task.mode.mode === "paused" ? pauseAnswer(task, taken) : null;
   switch (answer?.word) {

@@ -1,10 +1,11 @@
 // What a task proposed to the outside world, and what becomes of it: it waits for a release, and the task hears the end of it.
-import type { OfferView } from "../protocol/offer.ts";
+import type { Offer, OfferView } from "../protocol/offer.ts";
 import { excerpt } from "./context.ts";
 import { childId } from "./ids.ts";
 import { kindOfOffer } from "./offer.ts";
 import { oneLine } from "./worker-card.ts";
 import { inboxEvent } from "./worker-context.ts";
+import { follow } from "./worker-follow.ts";
 import {
   addReport,
   type Change,
@@ -22,8 +23,10 @@ const cardChars = 1_500;
 /** How an offer stands, in one word: until it is released that of the offer, then that of its entry in the outbound ledger. */
 const stageOf = (view: OfferView): TaskOffer["stage"] => (view.state === "released" ? (view.sent?.state ?? "pending") : view.state);
 
+const order: TaskOffer["stage"][] = ["proposed", "held", "pending"];
 /** Nothing more becomes of it. */
-const hasEnded = (stage: TaskOffer["stage"]): boolean => stage !== "held" && stage !== "pending";
+const hasEnded = (stage: TaskOffer["stage"]): boolean => !order.includes(stage);
+const rank = (stage: TaskOffer["stage"]): number => (hasEnded(stage) ? order.length : order.indexOf(stage));
 
 /** Whether a task waits for what becomes of a proposal of its own. */
 export const awaitsOffer = (task: TaskState): boolean => task.offers.some(({ stage }) => !hasEnded(stage));
@@ -57,7 +60,7 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
   const stage = stageOf(view);
   const known = task.offers.find((each) => each.id === id);
   // News may come late: nothing goes back to an earlier stage.
-  if (known && (known.stage === stage || stage === "held" || (hasEnded(known.stage) && !hasEnded(stage)))) return null;
+  if (known && rank(stage) <= rank(known.stage)) return null;
   const change = changeOf(task, `a proposal is ${stage}`);
   const { task: next } = change;
   const shown = { id, kind: kindOfOffer(view.offer), title: view.offer.title, text: excerpt(text, cardChars), stage };
@@ -74,8 +77,25 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
   if (!hasEnded(stage)) return change;
   const row = receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
   if (row === null) return change;
+  const { deed } = view.offer.outbound;
+  const number = deed?.do === "pull_request" && stage === "sent" ? view.sent?.providerId : null;
+  const place = task.pushes.at(-1)?.place;
+  if (number && place !== undefined && task.mode.mode !== "ended")
+    follow(change, { source: "github", place, threadKey: `pull:${number}`, title: `Pull request #${number}` });
   change.events.push(inboxEvent(row.key, row.item));
   if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
   else if (task.mode.mode === "working") next.line = oneLine(`${stage}: ${view.offer.title}`);
   return change;
+}
+
+/** A proposal that its thread will never take has its end at once. */
+export function offerRefused(
+  task: TaskState,
+  offer: Offer,
+  reason: string,
+  receive: (item: InboxItem) => InboxRow | null,
+  nowMs: number,
+): Change | null {
+  const decided = { by: "Switchyard", via: "policy" as const, reason };
+  return offerMoved(task, { offer, state: "declined", atMs: nowMs, untilMs: nowMs, decided }, receive, nowMs);
 }

@@ -20,12 +20,14 @@ import {
   withoutTwins,
 } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
+import { checksToAwait } from "./worker-checks.ts";
 import { isContext } from "./worker-context.ts";
 import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
+import { propose } from "./worker-propose.ts";
 import {
   addReport,
   type Change,
@@ -53,6 +55,8 @@ export type ReplyFacts = {
   /** Every command of this task, for those that are named by id. */
   commandOf: (commandId: string) => WorkerCommand | null;
   ownsArtifact: (artifactId: string) => boolean;
+  /** Every command of this task, oldest first. */
+  allCommands: () => readonly WorkerCommand[];
   /** What came into the inbox under an id, read or not. */
   itemOf: (key: string) => InboxItem | null;
   commandFor: CommandMaker;
@@ -166,6 +170,7 @@ class Deciding {
     const { task } = this.#change;
     switch (call.tool) {
       case "run_command":
+      case "push":
       case "read_file":
       case "write_file":
       case "edit_file":
@@ -192,6 +197,8 @@ class Deciding {
         return this.#report(call);
       case "note":
         return this.#note(call);
+      case "propose":
+        return this.#spoken(call, propose(this.#change, call, this.#step, this.#facts));
       case "spawn":
         return this.#spoken(call, spawnChild(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "tell_child":
@@ -249,6 +256,7 @@ class Deciding {
     const { command } = made;
     const what = call.tool === "run_command" ? whatOf(command.spec) : lineOfCall(call);
     this.#openCount += 1;
+    if (call.tool === "push") task.pushing = [...task.pushing, command.commandId];
     task.commands += 1;
     this.#change.commands.push({
       commandId: command.commandId,
@@ -340,7 +348,7 @@ class Deciding {
       case "done":
       case "failed": {
         // [W10] An end that does not know the latest is no end.
-        if (pending.some(({ item }) => !isContext(item, task)))
+        if (pending.some(({ key, item }) => !isContext(item, task) && !task.quiet.includes(key)))
           return this.#refused(call.callId, call.tool, { not_sent: "new input arrived" });
         if (this.#starts)
           return this.#refused(call.callId, call.tool, {
@@ -350,6 +358,11 @@ class Deciding {
           return this.#refused(call.callId, call.tool, {
             not_sent: "children of yours are still at work; wait for them, or stop them",
           });
+        const checks = kind === "done" ? checksToAwait(task, nowMs) : null;
+        if (checks !== null) {
+          task.mode = { mode: "waiting", ...checks };
+          return this.#done(call, { not_sent: `${checks.reason} have not ended: you are woken when they do; then report` }, false);
+        }
         if (kind === "failed" && retriesFirst(task))
           return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);

@@ -9,12 +9,15 @@ import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { retryAtMs } from "./alarms.ts";
 import { atLeast, authorityOf } from "./authority.ts";
+import { branchKeyOf, branchOf } from "./branch.ts";
 import { renderMessage } from "./context.ts";
 import { childId } from "./ids.ts";
 import { profileNamed } from "./profiles.ts";
 import { lineOfResult } from "./worker-card.ts";
+import { noteChecks, ownership } from "./worker-checks.ts";
 import { goalItem, inboxEvent, isTainting, itemsOf, wakes } from "./worker-context.ts";
 import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
+import { follow } from "./worker-follow.ts";
 import { awaitsOffer } from "./worker-offers.ts";
 import {
   addReport,
@@ -62,8 +65,7 @@ export function nextMove(task: TaskState, pending: readonly InboxRow[], open: re
   if (task.open.kind === "reading") return asleep;
   const idle = open.length === 0 && !task.children.some((child) => child.open) && !awaitsOffer(task);
   const due = alarmsOf(task);
-  const wake =
-    task.steps === 0 || task.again || pending.some(({ item }) => wakes(item, task, open)) || due.some(({ atMs }) => atMs <= nowMs);
+  const wake = task.steps === 0 || task.again || pending.some((row) => wakes(row, task, open)) || due.some(({ atMs }) => atMs <= nowMs);
   // Nothing under way and nothing to wait for: a task never just stops.
   if (!wake && !(task.mode.mode === "working" && idle))
     return { move: "sleep", untilMs: earliest([...due.map(({ atMs }) => atMs), ...(overdueMs === null ? [] : [overdueMs])]) };
@@ -130,12 +132,13 @@ export function beginStep(
 ): Change {
   const { nowMs } = facts;
   const change = changeOf(task, "a step began");
-  const taken = pending.slice(0, limits.maxStepRows);
+  const taken = pending.filter(({ item }) => ownership(task, item) !== "unclaimed").slice(0, limits.maxStepRows);
   const next = change.task;
   const step = task.steps + 1;
   const rung = alarmsOf(task).filter(({ atMs }) => atMs <= nowMs);
   // [W5] Before the model sees it.
-  next.tainted = task.tainted || taken.some(({ item }) => isTainting(item));
+  next.tainted = task.tainted || taken.some(({ item }) => isTainting(item, task));
+  next.quiet = task.quiet.filter((key) => !taken.some((row) => row.key === key));
   const notices: WorkerItem[] = [...rung.map(({ notice }) => notice), ...task.notices].map((text) => ({ item: "notice", text }));
   const items: WorkerItem[] = [...(task.steps === 0 ? [goalItem(next)] : []), ...itemsOf(taken, task, facts.agentName), ...notices];
   next.steps = step;
@@ -261,7 +264,13 @@ export function resumeTask(task: TaskState, by: Principal, modelCalls: number, n
 }
 
 /** A command of this task ended. */
-export function commandSettled(task: TaskState, command: WorkerCommand, result: SettledCommand, row: InboxRow | null): Change {
+export function commandSettled(
+  task: TaskState,
+  command: WorkerCommand,
+  result: SettledCommand,
+  row: InboxRow | null,
+  pending: readonly InboxRow[] = [],
+): Change {
   const change = changeOf(task, "a result arrived");
   if (row === null) return change;
   const detail = lineOfResult(command.what, result);
@@ -280,9 +289,26 @@ export function commandSettled(task: TaskState, command: WorkerCommand, result: 
     commandId: command.commandId,
     detail,
   });
+  if (command.tool === "push") notePush(change, command, result, pending);
   if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
   else if (task.mode.mode !== "paused") change.task.line = detail;
   return change;
+}
+
+/** [W24] A push enters the ledger, and the task follows its branch; events that came before this word are looked at again. */
+function notePush(change: Change, command: WorkerCommand, { pushed, endedMs }: SettledCommand, pending: readonly InboxRow[]): void {
+  const { task } = change;
+  const { taskId } = task.start;
+  task.pushing = task.pushing.filter((id) => id !== command.commandId);
+  if (pushed === undefined || pushed.branch !== branchOf(taskId) || pushed.place === "") return;
+  if (task.pushes.at(-1)?.sha !== pushed.sha) {
+    task.pushes = [...task.pushes, { ...pushed, atMs: endedMs }];
+    task.checks = null;
+  }
+  noteChecks(change, pending);
+  if (task.mode.mode === "ended") return;
+  const threadKey = branchKeyOf(taskId);
+  follow(change, { source: "github", place: pushed.place, threadKey, title: `Branch ${pushed.branch}` });
 }
 
 /** A command waits for its machine, or is on its way again. */

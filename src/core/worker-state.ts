@@ -7,6 +7,7 @@ import type { ModelMessage } from "../protocol/model.ts";
 import type { OfferKind, OfferState } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
+import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { Note, Report, TaskCard, TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
@@ -42,8 +43,14 @@ export type TaskOffer = {
   kind: OfferKind;
   title: string;
   text: string;
-  stage: Exclude<OfferState, "released"> | OutboundState;
+  /** `proposed`: on its way to its thread. */
+  stage: "proposed" | Exclude<OfferState, "released"> | OutboundState;
 };
+
+/** A commit that the task's machine pushed to its branch, by the daemon's own word. */
+type Push = NonNullable<SettledCommand["pushed"]> & { atMs: number };
+/** Checks of the last push: whether any is known, whether one failed, and each suite's conclusion. */
+type HeadChecks = { seen: boolean; failed: boolean; suites: Record<string, string> };
 
 export type TaskState = {
   start: TaskStart;
@@ -70,6 +77,14 @@ export type TaskState = {
   backlog: { key: string; ref: string }[];
   children: Child[];
   offers: TaskOffer[];
+  /** Proposals that were made in all. */
+  proposals: number;
+  /** The ledger of pushes, oldest first, and the commands of those that are under way. */
+  pushes: Push[];
+  pushing: CommandId[];
+  checks: HeadChecks | null;
+  /** Keys of unread rows that wake nothing. */
+  quiet: string[];
   /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
   aside: { segments: Segment[]; head: string } | null;
   notes: number;
@@ -145,6 +160,11 @@ export type WorkerEffect =
   | { effect: "cancel_child"; taskId: TaskId; by: Principal; reason: string }
   | { effect: "card"; to: "board" | "index" | ThreadId }
   /** `byWorker`: by its own choice, so the router is told. */
+  | { effect: "offer"; threadId: ThreadId; input: Parameters<ThreadRpc["offer"]>[0] }
+  /** A proposal that waits is taken back. */
+  | { effect: "withdraw"; threadId: ThreadId; outboundId: string; by: Principal; reason: string }
+  /** To the thread of its own branch or pull request, from the first row on; made where nothing has happened in it yet. */
+  | { effect: "follow"; threadId: ThreadId; decisionId: string; about: NonNullable<Parameters<ThreadRpc["subscribe"]>[0]["about"]> }
   | { effect: "unsubscribe"; threadId: ThreadId; reason: string; byWorker?: true }
   /** `recordOnly`: given up by a cancel, nobody decides on it again. */
   | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[]; recordOnly?: true }
@@ -240,6 +260,12 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
       return { id: `cancel:${effect.taskId}`, target: effect.taskId };
     case "card":
       return { id: `card:${effect.to}`, target: effect.to };
+    case "offer":
+      return { id: `offer:${effect.input.offer.outbound.id}`, target: `offer:${effect.threadId}` };
+    case "withdraw":
+      return { id: `withdraw:${effect.outboundId}`, target: `offer:${effect.threadId}` };
+    case "follow":
+      return { id: `follow:${effect.threadId}`, target: effect.threadId };
     case "unsubscribe":
       return { id: `unsubscribe:${effect.threadId}`, target: effect.threadId };
     case "release":
@@ -272,6 +298,11 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     backlog: [],
     children: [],
     offers: [],
+    proposals: 0,
+    pushes: [],
+    pushing: [],
+    checks: null,
+    quiet: [],
     aside: null,
     notes: 0,
     handOffs: 0,

@@ -29,7 +29,17 @@ export type RouterItem =
       truncated?: boolean;
       attempt?: number;
     } & MarkedText)
-  | { item: "report"; id: string; task: string; title: string; thread: string; kind: string; confidence?: number; text: string }
+  | {
+      item: "report";
+      id: string;
+      task: string;
+      title: string;
+      thread: string;
+      kind: string;
+      confidence?: number;
+      proposal?: string;
+      text: string;
+    }
   /** Threads that moved without needing a decision; one line each. */
   | { item: "observed"; lines: string[] }
   | { item: "tasks"; open: TaskLine[]; recent: TaskLine[] }
@@ -88,6 +98,8 @@ export type WorkerItem =
       reason?: string;
       ms: number | null;
       bytes: number;
+      /** Of a push: what stands on the branch now. */
+      pushed?: { sha: string; branch: string; place: string; base?: string | undefined };
       output: string;
       /** Present when the output was spilled: `output` is then head, a cut mark and tail. */
       artifact?: string;

@@ -101,6 +101,11 @@ export const limits = {
   outboundMaxAgeStructuredMs: 24 * hourMs,
   /** Text of one proposal: the largest body that a provider of ours takes. */
   maxOfferChars: 60_000,
+  /** Proposals of one task over its life. */
+  maxOffersPerTask: 20,
+  /** A push whose checks have not begun after this long has none; one whose checks have not ended after the second is not waited for. */
+  checksBeginMs: 2 * minuteMs,
+  checksMs: hourMs,
   /** What waits for a release longer than this is not sent any more. */
   offerMs: 7 * dayMs,
   enrolmentCodeMs: 10 * minuteMs,

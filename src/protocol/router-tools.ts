@@ -67,6 +67,18 @@ export const routerTools = {
       ...byPolicy,
     }),
   },
+  release: {
+    description:
+      "A report of kind `proposal` waits: let it leave (`release`), or not (`decline`, the task hears why). A person of the team can always decide instead: then record the report.",
+    input: z.object({
+      settles,
+      proposal: z.string().check(z.maxLength(80)),
+      verdict: z.enum(["release", "decline"]),
+      reason,
+      uses,
+      ...byPolicy,
+    }),
+  },
   ask_human: {
     description: "You cannot decide: put the question to the team's operators.",
     input: z.object({ settles, question: text, uses, ...byPolicy }),

@@ -1,5 +1,7 @@
 // A worker session's tools. Those on a machine start and return at once; their result is a later inbox row.
 import * as z from "zod/mini";
+import { limits } from "./limits.ts";
+import { offerKinds } from "./offer.ts";
 import { noteKinds, reportKinds } from "./task.ts";
 
 const workspace = z.optional(z.string().check(z.maxLength(100)));
@@ -20,6 +22,11 @@ export const workerTools = {
   read_output: {
     description: "Read more of a command's output, by byte offset.",
     input: z.object({ command: z.string(), offset: z.number().check(z.minimum(0)), limit: z.optional(count) }),
+  },
+  push: {
+    description:
+      "Push the commit that the repository of `cwd` stands on to your own branch (switchyard/tsk_…), with the machine's own git. Never by force: add commits. The result comes as a later `result` item.",
+    input: z.object({ workspace, cwd: z.optional(path) }),
   },
   read_file: {
     description: "Read a file; offset and limit are lines.",
@@ -50,6 +57,23 @@ export const workerTools = {
       kind: z.enum(reportKinds),
       text: z.string().check(z.minLength(1), z.maxLength(20_000)),
       confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
+    }),
+  },
+  propose: {
+    description:
+      "Propose something for the outside world. It leaves when the team's setting, the router or a person releases it; a notice says what became of it. `pull_request`: from your branch, after `push`: title, summary (what and why, one sentence), changes (one line each); what you ran stands in it by itself. `comment`: text, in a `thread` (thr_) of yours or `reply_to` one of its events (trg_). `label`: labels, likewise.",
+    input: z.object({
+      what: z.enum(offerKinds),
+      thread: z.optional(z.string().check(z.maxLength(80))),
+      reply_to: z.optional(z.string().check(z.maxLength(80))),
+      text: z.optional(z.string().check(z.maxLength(limits.maxOfferChars))),
+      labels: z.optional(z.array(z.string().check(z.maxLength(100))).check(z.maxLength(10))),
+      title: z.optional(z.string().check(z.maxLength(300))),
+      summary: z.optional(z.string().check(z.maxLength(2000))),
+      changes: z.optional(z.array(z.string().check(z.maxLength(1000))).check(z.maxLength(30))),
+      links: z.optional(z.array(z.string().check(z.maxLength(500))).check(z.maxLength(10))),
+      base: z.optional(z.string().check(z.maxLength(200))),
+      draft: z.optional(z.boolean()),
     }),
   },
   subscribe: {
@@ -117,6 +141,7 @@ export type WorkerCall = { [T in WorkerTool]: { callId: string; tool: T; input: 
 /** Tools that become a command on a machine. */
 export const machineTools = [
   "run_command",
+  "push",
   "read_file",
   "write_file",
   "edit_file",

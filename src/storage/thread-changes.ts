@@ -1,6 +1,7 @@
 // The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
 import { rowTaints } from "../core/authority.ts";
-import { ownerOf } from "../core/ids.ts";
+import { ownerOf, threadIdOf } from "../core/ids.ts";
+import { reviewCommentOf } from "../core/structured.ts";
 import { freeSeqs, isRoot, planFlip, rekeyForTopic, rootOwnerOf, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -27,8 +28,10 @@ export function accept(room: ThreadRoom, event: Accepted): number {
 /** Passes the thread through to a task from here on. */
 export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"subscribe">): Subscription {
   const { store } = room;
-  const { taskId, decisionId, triggerId } = input;
-  const threadKey = store.about()?.threadKey ?? "";
+  const { taskId, decisionId, triggerId, about } = input;
+  if (about && threadIdOf(about.source, about.place, about.threadKey) !== threadId)
+    throw new Fault("bad_input", `${threadId} is not the thread ${about.threadKey} of ${about.place}.`);
+  const threadKey = store.about()?.threadKey ?? about?.threadKey ?? "";
   if (isRoot(threadKey)) throw new Fault("conflict", `${threadId} is a root conversation: open a topic for the task.`);
   const { firstSeq, bytes } = store.history();
   const plan = planFlip({
@@ -36,7 +39,7 @@ export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"su
     subscriptions: store.subscriptions(),
     taskId,
     decisionId,
-    triggerSeq: triggerId === undefined ? "next" : (store.log.byKey(triggerId)?.seq ?? null),
+    triggerSeq: about && firstSeq > 0 ? firstSeq : triggerId === undefined ? "next" : (store.log.byKey(triggerId)?.seq ?? null),
     firstSeq,
     historyBytes: bytes,
     waitingSeq: store.routerWaiting(),
@@ -47,6 +50,7 @@ export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"su
   const flip = { ...plan.flip, tainted: store.taintedFrom(plan.flip.fromSeq) };
   const { fromSeq, cutSeq } = flip;
   return room.commit((nowMs) => {
+    if (about && store.about() === null) store.setAbout({ threadId, ...about });
     store.subscribe(flip);
     store.raise("router.cursor", cutSeq);
     store.log.append({ kind: "thread.subscribed", taskId, fromSeq, cutSeq, decisionId }, nowMs);
@@ -122,7 +126,11 @@ export function post(
   if (intent.threadId !== threadId || (asked !== threadId && asked !== rootThreadId))
     throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
   const text = inManner(intent.text, source);
-  const outbound = { ...(text === intent.text ? {} : { fullText: intent.text }), ...intent, text };
+  const asking = intent.triggerId === undefined ? null : store.log.byKey(intent.triggerId)?.event;
+  const inReplyTo = asking?.kind === "thread.accepted" ? reviewCommentOf(asking.trigger) : undefined;
+  // [O8] What is said in a review thread is answered there.
+  const deed = inReplyTo === undefined ? {} : { deed: { do: "comment" as const, inReplyTo } };
+  const outbound = { ...deed, ...(text === intent.text ? {} : { fullText: intent.text }), ...intent, text };
   return { seq: room.commit((nowMs) => say(room, outbound, nowMs)), news: true };
 }
 

@@ -3,6 +3,7 @@
 
 import { threadIdOf } from "../core/ids.ts";
 import { decideOn, releasedByItself } from "../core/offer.ts";
+import { webSource } from "../core/thread.ts";
 import { boardName, type Env } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -29,14 +30,17 @@ const viewOf = (room: ThreadRoom, id: string): OfferView => {
 };
 
 /** Takes an offer: the first one of an id stands. */
-export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer, about }: Input<"offer">, policy: ReleasePolicy): OfferView {
+export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, about }: Input<"offer">, policy: ReleasePolicy): OfferView {
   const { store } = room;
-  const { id } = offer.outbound;
+  const { id } = given.outbound;
   if (store.offers.view(id) !== null) return viewOf(room, id);
   const place = store.about() ?? about;
   if (!place) throw new Fault("not_found", `There is no thread ${threadId}.`);
-  if (offer.outbound.threadId !== threadId || threadIdOf(place.source, place.place, place.threadKey) !== threadId)
-    throw new Fault("conflict", `${id} belongs to ${offer.outbound.threadId}, not to ${threadId}.`);
+  if (given.outbound.threadId !== threadId || threadIdOf(place.source, place.place, place.threadKey) !== threadId)
+    throw new Fault("conflict", `${id} belongs to ${given.outbound.threadId}, not to ${threadId}.`);
+  // Where it would go stands in the title by code's word, not by the task's.
+  const where = place.source === webSource ? "" : ` · ${place.place} ${place.threadKey.replace(":", " ")}`;
+  const offer = { ...given, title: `${given.title}${where}` };
   room.commit((nowMs) => {
     if (store.about() === null) store.setAbout({ threadId, ...place });
     store.offers.open(offer, nowMs);

@@ -1,5 +1,6 @@
 // A worker's call of a machine tool as a command for a machine, or the reason why it cannot be one. Touches nothing.
 import { refuseCommand } from "../core/authority.ts";
+import { branchOf } from "../core/branch.ts";
 import { childId } from "../core/ids.ts";
 import { type Command, commandSpec } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
@@ -23,7 +24,7 @@ export function commandFor(call: MachineCall, task: MachineTask, step: number, n
   if (!endpoint) return no("No machine is enrolled for this task. Ask for one to be enrolled in the console, then try again.");
   const workspace = workspaceOf(call.input.workspace, endpoint);
   if (!workspace.ok) return workspace;
-  const spec = commandSpec.safeParse(specOf(call, workspace.name));
+  const spec = commandSpec.safeParse(specOf(call, workspace.name, task.taskId));
   if (!spec.success) {
     const issue = spec.error.issues[0];
     return no(`${issue?.path.join(".") || "input"}: ${issue?.message ?? "does not fit this tool"}`);
@@ -63,12 +64,15 @@ function timeoutMsOf(call: MachineCall): number {
 }
 
 /** Unchecked: the command's own schema decides whether it fits. */
-function specOf(call: MachineCall, workspace: string): unknown {
+function specOf(call: MachineCall, workspace: string, taskId: string): unknown {
   switch (call.tool) {
     case "run_command": {
       const { script, cwd } = call.input;
       return { kind: "shell", workspace, script, ...(cwd === undefined ? {} : { cwd }) };
     }
+    case "push":
+      // Whatever the call says, the branch is the task's own; the daemon looks again.
+      return { kind: "push", workspace, branch: branchOf(taskId), ...(call.input.cwd === undefined ? {} : { cwd: call.input.cwd }) };
     case "read_file":
     case "write_file":
     case "edit_file":

@@ -74,6 +74,7 @@ describe("reading calls", () => {
       "ignore",
       "cancel",
       "resolve",
+      "release",
       "ask_human",
       "remember",
       "set_policy",

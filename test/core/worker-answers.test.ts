@@ -37,6 +37,7 @@ const facts: ReplyFacts = {
   open: [],
   commandOf: () => null,
   ownsArtifact: () => true,
+  allCommands: () => [],
   itemOf: () => null,
   commandFor: () => ({ ok: false, reason: "" }),
 };

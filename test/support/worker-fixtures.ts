@@ -149,6 +149,7 @@ export const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
   commandOf: () => null,
   itemOf: () => null,
   ownsArtifact: () => false,
+  allCommands: () => [],
   commandFor,
   ...more,
 });

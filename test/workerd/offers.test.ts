@@ -70,7 +70,8 @@ describe("an offer", () => {
     const where = issue();
     const offer = offerIn(where);
     expect((await propose(where, offer)).state).toBe("held");
-    expect((await propose(where, { ...offer, title: "another" })).offer.title).toBe(offer.title);
+    // Where it would go is said by code.
+    expect((await propose(where, { ...offer, title: "another" })).offer.title).toBe(`${offer.title} · ${where.place} issue 1`);
     await eventually("a notice", async () => (await noticeOf(offer))?.kind === "offer");
     await evictDurableObject(stubOf(where.threadId));
     expect((await threadOf(where.threadId).offered({ outboundId: offer.outbound.id }))?.state).toBe("held");
@@ -183,7 +184,7 @@ describe("an offer", () => {
     const offer = offerIn(where);
     await propose(where, offer);
     const path = `offers/${offer.outbound.id}`;
-    expect(await ok(asOperator("GET", path))).toMatchObject({ state: "held", offer: { title: offer.title } });
+    expect(await ok(asOperator("GET", path))).toMatchObject({ state: "held", offer: { outbound: { text: "I would say this." } } });
     expect(await ok(asOperator("POST", path, { verdict: "release" }))).toMatchObject({ state: "released", decided: { by: "Operator" } });
     await eventually("the message", sentOf(where, offer));
     expect((await asOperator("POST", "offers/out_nothing-here", { verdict: "release" })).status).toBe(404);

@@ -58,6 +58,7 @@ test("timeouts are clamped by the limits", () => {
 test("every machine tool becomes a command of its own kind, and no other tool does", () => {
   const inputs: Record<(typeof machineTools)[number], object> = {
     run_command: { script: "ls", cwd: "src" },
+    push: { cwd: "src" },
     read_file: { path: "a", offset: 1, limit: 2 },
     write_file: { path: "a", content: "b" },
     edit_file: { path: "a", old: "b", new: "c", all: true },
@@ -69,7 +70,9 @@ test("every machine tool becomes a command of its own kind, and no other tool do
     const { spec } = commandOf(call);
     const { script, ...rest } = inputs[tool] as { script?: string };
     expect(spec).toEqual(
-      tool === "run_command" ? { kind: "shell", workspace: "docs", script, ...rest } : { kind: tool, workspace: "docs", ...rest },
+      tool === "run_command"
+        ? { kind: "shell", workspace: "docs", script, ...rest }
+        : { kind: tool, workspace: "docs", ...rest, ...(tool === "push" ? { branch: `switchyard/${task.taskId}` } : {}) },
     );
   }
   const others = Object.keys(workerTools).filter((tool) => !isMachineCall({ callId: "c", tool, input: {} } as unknown as WorkerCall));

@@ -46,6 +46,8 @@ export function planRouter(chat: Chat): Answer {
   const calls = last.items.flatMap((item): Call[] => {
     if (isTrigger(item)) return decide(item, view);
     // Reports that reach the model wait for a word to people: theirs is ready to show.
+    if (item.item === "report" && item.kind === "proposal")
+      return [{ tool: "record", input: { settles: [item.id], reason: "a person of the team decides about it" } }];
     if (item.item === "report") return [{ tool: "relay", input: { settles: [item.id], report: item.id } }];
     return [];
   });

@@ -1,0 +1,135 @@
+// A worker proposes something for the outside world. It holds no credential of any channel: what it says here is checked, put into
+// form, and waits in the ledger of the thread that it concerns.
+import { limits } from "../protocol/limits.ts";
+import type { Offer } from "../protocol/offer.ts";
+import type { Deed, OutboundIntent } from "../protocol/thread.ts";
+import type { WorkerCall } from "../protocol/worker-tools.ts";
+import { branchKeyOf, branchOf } from "./branch.ts";
+import { childId, threadIdOf } from "./ids.ts";
+import { stripMarkers } from "./router-plan.ts";
+import { plainLine, pullText, reviewCommentOf } from "./structured.ts";
+import type { Spoken } from "./worker-family.ts";
+import type { Change, InboxItem, TaskState, WorkerCommand } from "./worker-state.ts";
+
+type Proposing = Extract<WorkerCall, { tool: "propose" }>;
+type Facts = { itemOf: (key: string) => InboxItem | null; allCommands: () => readonly WorkerCommand[] };
+type Draft = {
+  threadId: string;
+  title: string;
+  text: string;
+  deed?: Deed;
+  about?: { source: string; place: string; threadKey: string; title: string };
+};
+
+const shownChecks = 6;
+const maxTitleChars = 200;
+
+/** [W27] Refused, or on its way to the thread's ledger with everything that it needs. */
+export function propose(change: Change, call: Proposing, step: number, facts: Facts): Spoken {
+  const { task } = change;
+  if (task.proposals >= limits.maxOffersPerTask) return { refused: `${limits.maxOffersPerTask} proposals are all that a task may make.` };
+  const draft = draftOf(task, call.input, facts);
+  if ("refused" in draft) return draft;
+  const { taskId, decisionId, authority, source, place } = task.start;
+  const { threadId, title, text, deed, about } = draft;
+  const id = childId("out", threadId, taskId, step, call.callId);
+  const outbound: OutboundIntent = {
+    id,
+    threadId,
+    kind: "offer",
+    text,
+    ...(deed === undefined ? {} : { deed }),
+    taskId,
+    decisionId,
+    ...(task.tainted ? { tainted: true } : {}),
+    hops: 1,
+  };
+  const offer: Offer = { outbound, title, from: { taskId, authority, tainted: task.tainted, source, place } };
+  task.proposals += 1;
+  task.offers = [...task.offers, { id, kind: deed?.do ?? "comment", title, text: "", stage: "proposed" }];
+  task.line = `proposing: ${title}`;
+  change.effects.push({ effect: "offer", threadId, input: { offer, ...(about === undefined ? {} : { about }) } });
+  return { output: { proposed: id, note: "It waits for a release; a notice says what became of it." } };
+}
+
+const clean = (text: string | undefined): string => stripMarkers(text ?? "");
+
+function draftOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft | { refused: string } {
+  switch (input.what) {
+    case "pull_request":
+      return pullOf(task, input, facts);
+    case "comment":
+    case "label": {
+      const said = input.reply_to === undefined ? null : facts.itemOf(input.reply_to);
+      if (input.reply_to !== undefined && (said?.kind !== "row" || said.row.kind !== "trigger"))
+        return { refused: `${input.reply_to} is no event that this task got.` };
+      const threadId = said?.kind === "row" ? said.threadId : (input.thread ?? task.start.threadId);
+      if (!task.threads.includes(threadId))
+        return { refused: `This task does not follow ${threadId}: it proposes only in its own threads.` };
+      if (task.start.source === "web" && threadId === task.start.threadId)
+        return { refused: "In this conversation the router speaks for you: use report." };
+      if (input.what === "label") return labelsOf(threadId, input.labels ?? []);
+      const text = clean(input.text);
+      if (text === "") return { refused: "A comment needs its words in `text`." };
+      const trigger = said?.kind === "row" && said.row.kind === "trigger" ? said.row.trigger : null;
+      const inReplyTo = trigger === null ? undefined : reviewCommentOf(trigger);
+      const deed = inReplyTo === undefined ? {} : { deed: { do: "comment" as const, inReplyTo } };
+      return { threadId, title: inReplyTo === undefined ? "Comment" : "Answer in a review thread", text, ...deed };
+    }
+  }
+}
+
+function labelsOf(threadId: string, given: readonly string[]): Draft | { refused: string } {
+  const labels = [...new Set(given.map((label) => plainLine(label, 50)).filter(Boolean))];
+  if (labels.length === 0) return { refused: "Name at least one label in `labels`." };
+  return {
+    threadId,
+    title: `Add ${labels.length === 1 ? "the label" : "the labels"} ${labels.join(", ")}`,
+    text: "",
+    deed: { do: "label", labels },
+  };
+}
+
+/** [O7] The parts are the worker's, the form is code's, and the checks are what the ledger says that ran. */
+function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft | { refused: string } {
+  const { taskId, source, place: asked, quote } = task.start;
+  const pushed = task.pushes.at(-1);
+  if (pushed === undefined) return { refused: "Commit your change and call `push` first: a pull request is made from a pushed branch." };
+  if (pushed.place === "")
+    return { refused: "The remote that was pushed to is no repository with an owner and a name: nothing can be opened there." };
+  const title = plainLine(clean(input.title), maxTitleChars);
+  const summary = clean(input.summary);
+  const changes = (input.changes ?? []).map(clean).filter(Boolean);
+  if (title === "" || summary === "" || changes.length === 0)
+    return {
+      refused: "A pull request needs `title`, `summary` (what and why, in a sentence) and `changes` (what was done, one line each).",
+    };
+  const base = plainLine(input.base ?? pushed.base ?? "main", 200);
+  if (base.startsWith("switchyard/") || !/^[\w][\w./-]*$/.test(base)) return { refused: `${base} is no branch that this can go into.` };
+  const ran = facts
+    .allCommands()
+    .filter(({ tool, open, ended }) => tool === "run_command" && !open && ended !== undefined)
+    .slice(-shownChecks);
+  const number = /^(?:issue|pull):(\d+)$/.exec(threadKeyOf(task, facts) ?? "")?.[1];
+  const links = [
+    ...(number !== undefined && source === "github" && asked.toLowerCase() === pushed.place.toLowerCase()
+      ? [`Asked for in #${number} by ${quote.from.name}`]
+      : []),
+    ...(input.links ?? []).filter((link) => /^https?:\/\/[^\s<>"]+$/.test(link)),
+  ];
+  const threadKey = branchKeyOf(taskId);
+  const about = { source: "github", place: pushed.place, threadKey, title: `Branch ${branchOf(taskId)}` };
+  return {
+    threadId: threadIdOf("github", pushed.place, threadKey),
+    title: `Pull request into ${base}: ${title}`,
+    text: pullText({ summary, changes, checks: ran.map(({ ended }) => ended ?? ""), links }),
+    deed: { do: "pull_request", head: branchOf(taskId), base, title, draft: input.draft ?? false },
+    about,
+  };
+}
+
+/** The key of the thread where the task was asked for, if its first row is here. */
+function threadKeyOf(task: TaskState, facts: Facts): string | null {
+  const asked = facts.itemOf(task.start.quote.triggerId);
+  return asked?.kind === "row" && asked.row.kind === "trigger" ? asked.row.trigger.threadKey : null;
+}
