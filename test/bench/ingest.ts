@@ -3,9 +3,9 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ownerOf } from "../../src/core/ids.ts";
 import { bundleWorker, root } from "../../src/local/worker.ts";
-import { Deployment, genericSecret, webhookSecret } from "./lib/deployment.ts";
+import { Deployment } from "./lib/deployment.ts";
 import { Floor } from "./lib/floor.ts";
-import { type Loaded, LoadGenerator, type Workload } from "./lib/load.ts";
+import { type Loaded, LoadGenerator, Webhooks, type Workload } from "./lib/load.ts";
 import { startModelServer } from "./lib/model-server.ts";
 import { rowsWritten } from "./lib/prices.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
@@ -23,26 +23,6 @@ const maxPerSecond = 4_000;
 const quietMs = 4_000;
 
 const noMind = () => ({ calls: [] });
-
-/** Webhooks whose numbers were not used before. */
-class Webhooks {
-  #next = 0;
-
-  /** The number of the next one. */
-  get from(): number {
-    return this.#next;
-  }
-
-  fresh(count: number, everyNth = repeatEvery): Workload {
-    const from = this.#next;
-    this.#next += count;
-    return this.again(from, count, everyNth);
-  }
-
-  again(from: number, count: number, everyNth = 0): Workload {
-    return { what: "webhooks", gitHubSecret: webhookSecret, genericSecret, from, count, repeatEvery: everyNth };
-  }
-}
 
 export async function ingest(options: IngestOptions): Promise<{ result: Result }> {
   const server = await startModelServer({ speed: 1_000, script: noMind });
@@ -73,7 +53,7 @@ async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, gener
       throw new Error(`${loaded.refused} requests were refused, ${loaded.broken} connections broke`);
     return { ...loaded, cpuMs: ((target.cpuSeconds() - before) * 1_000) / loaded.accepted };
   };
-  const ours = (perSecond: number | null) => load(deployment, webhooks.fresh(most), perSecond);
+  const ours = (perSecond: number | null) => load(deployment, webhooks.fresh(most, { repeatEvery }), perSecond);
   const bare = (perSecond: number | null) => load(floor, { what: "nothing" }, perSecond);
   /** A, B, B, A, …: whatever the machine does meanwhile meets both. */
   const interleaved = async <A, B>(a: () => Promise<A>, b: () => Promise<B>): Promise<[A, B][]> => {
@@ -118,10 +98,10 @@ async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, gener
       ratios[name] = blocks.map(([a, b]) => quantile(a.latencies, 0.95) / quantile(b.latencies, 0.95));
     }
     const taken = webhooks.from;
-    await load(deployment, webhooks.fresh(most, 0), null);
+    await load(deployment, webhooks.fresh(most), null);
     const known = webhooks.again(taken, Math.floor((ceiling * seconds) / 2));
     const repeats = await interleaved(
-      () => load(deployment, webhooks.fresh(most, 0), null),
+      () => load(deployment, webhooks.fresh(most), null),
       () => load(deployment, known, null),
     );
     figures["CPU ms of a new event"] = median(repeats.map(([a]) => a.cpuMs));
@@ -159,11 +139,11 @@ async function rowsOfAnEvent(modelUrl: string, generator: LoadGenerator) {
     const load = (workload: Workload, perSecond: number | null) =>
       generator.run({ port: deployment.port, workload, connections: 8, seconds: 4, perSecond, keepIds: false });
     // Every thread exists, and has heard something lately.
-    await load(webhooks.fresh(400, 0), null);
+    await load(webhooks.fresh(400), null);
     await sleep(quietMs);
     const written = async (count: number): Promise<number> => {
       await deployment.counts();
-      for (let round = 0; round < count; round++) await load(webhooks.fresh(400, 0), null);
+      for (let round = 0; round < count; round++) await load(webhooks.fresh(400), null);
       await sleep(quietMs);
       return rowsWritten(await deployment.counts());
     };
@@ -185,7 +165,7 @@ async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generato
   const deployment = await Deployment.start({ modelUrl });
   const webhooks = new Webhooks();
   const count = 8_000;
-  const workload = webhooks.fresh(count);
+  const workload = webhooks.fresh(count, { repeatEvery });
   await generator.run({
     port: deployment.port,
     workload: webhooks.fresh(400),

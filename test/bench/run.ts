@@ -10,6 +10,7 @@ import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts"
 import { fullIngest, ingest, quickIngest } from "./ingest.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
+import { fullScale, quickScale, scale } from "./scale.ts";
 
 const pictures = path.resolve(import.meta.dirname, "../../src/web/pictures");
 
@@ -20,6 +21,7 @@ const benches: Record<string, Bench> = {
   "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
   ingest: (quick) => ingest(quick ? quickIngest : fullIngest),
   "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
+  scale: (quick) => scale(quick ? quickScale : fullScale),
 };
 
 const usage = `npm run bench -- NAME [--quick] [--json]

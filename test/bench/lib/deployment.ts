@@ -11,7 +11,7 @@ import type { Logged } from "../../../src/protocol/events.ts";
 import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
 import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
 import { type Counts, countsPath } from "../worker/counts.ts";
-import { cpuSecondsOf, newestRuntime } from "./runtimes.ts";
+import { cpuSecondsOf, memoryBytesOf, newestRuntime } from "./runtimes.ts";
 
 export const webhookSecret = "bench-webhook-secret";
 export const genericSecret = "bench-generic-secret";
@@ -136,10 +136,29 @@ export class Deployment {
     });
   }
 
+  /** One object, past every door. */
+  async object<T>(binding: ObjectBinding, name: string): Promise<T> {
+    const namespace = await this.#worker.getDurableObjectNamespace(binding);
+    return namespace.get(namespace.idFromName(name)) as unknown as T;
+  }
+
+  async sql(statement: string): Promise<void> {
+    await (await this.#worker.getD1Database("DB")).prepare(statement).run();
+  }
+
+  /** A list as the console reads it. */
+  async list(of: "tasks" | "endpoints"): Promise<void> {
+    const answer = await this.send(`${this.origin}/api/console/${of}`, "GET", "", { authorization: `Bearer ${operatorToken}` });
+    if (answer.status !== 200) throw new Error(`a list was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
+  }
+
+  memoryBytes(): number {
+    return memoryBytesOf(this.#pid);
+  }
+
   /** The event log of one object, straight from it. */
   async events(binding: ObjectBinding, name: string, afterSeq = 0): Promise<Logged[]> {
-    const namespace = await this.#worker.getDurableObjectNamespace(binding);
-    const stub = namespace.get(namespace.idFromName(name)) as unknown as ObjectRpc;
+    const stub = await this.object<ObjectRpc>(binding, name);
     const all: Logged[] = [];
     for (;;) {
       const page = await stub.events({ afterSeq: all.at(-1)?.seq ?? afterSeq, limit: 2_000 });
@@ -158,8 +177,7 @@ export class Deployment {
 
   /** A person presses Continue. */
   async resume(taskId: string): Promise<void> {
-    const namespace = await this.#worker.getDurableObjectNamespace("WORKER_SESSION");
-    const session = namespace.get(namespace.idFromName(taskId)) as unknown as WorkerSessionRpc;
+    const session = await this.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
     await session.resume({ by: { role: "owner", id: "operator", name: "Operator" }, modelCalls: 15 });
   }
 

@@ -6,7 +6,6 @@ import { exponential, seeded } from "./statistics.ts";
 
 type Request = { n: number; bytes: Buffer };
 
-const threadsOfEach = 200;
 const place = "team/app";
 const words = "The dialog of the settings page closes when one clicks into the field for the time zone, at least in my browser. ";
 const hmac = (secret: string, text: string): string => createHmac("sha256", secret).update(text).digest("hex");
@@ -19,8 +18,8 @@ function raw(pathOf: string, headers: Record<string, string>, body: string): Buf
 }
 
 /** About 1 KB as GitHub sends it: an issue was edited. The gate keeps it and asks nobody, so that taking it in is all that is measured. */
-function gitHubRequest(n: number, secret: string): Buffer {
-  const number = 1 + (n % threadsOfEach);
+function gitHubRequest(n: number, thread: number, secret: string): Buffer {
+  const number = 1 + thread;
   const user = { login: "member", id: 1, type: "User" };
   const body = JSON.stringify({
     action: "edited",
@@ -42,11 +41,11 @@ function gitHubRequest(n: number, secret: string): Buffer {
 }
 
 /** About 1 KB as a chat's bridge sends it. */
-function chatRequest(n: number, secret: string): Buffer {
+function chatRequest(n: number, thread: number, secret: string): Buffer {
   const body = JSON.stringify({
     kind: "message.posted",
-    thread: `room-${n % threadsOfEach}`,
-    title: `Room ${n % threadsOfEach}`,
+    thread: `room-${thread}`,
+    title: `Room ${thread}`,
     text: `${words.repeat(7)}Message ${n}.`,
     principal: { id: `bridge-${n % 50}`, name: "Bridge", role: "bot" },
   });
@@ -62,10 +61,12 @@ function chatRequest(n: number, secret: string): Buffer {
 
 function requestsOf(workload: Workload): Request[] {
   if (workload.what === "nothing") return [{ n: 0, bytes: raw("/", {}, JSON.stringify({ text: words.repeat(9) })) }];
-  const { from, count, repeatEvery } = workload;
+  const { from, count, threads, firstThread, repeatEvery } = workload;
   const requests: Request[] = [];
   for (let n = from; n < from + count; n++) {
-    requests.push({ n, bytes: n % 2 === 0 ? gitHubRequest(n, workload.gitHubSecret) : chatRequest(n, workload.genericSecret) });
+    const thread = firstThread + (n % threads);
+    const bytes = thread % 2 === 0 ? gitHubRequest(n, thread, workload.gitHubSecret) : chatRequest(n, thread, workload.genericSecret);
+    requests.push({ n, bytes });
     const earlier = requests.at(-10);
     if (repeatEvery > 0 && n % repeatEvery === 0 && earlier) requests.push(earlier);
   }

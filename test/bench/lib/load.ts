@@ -1,6 +1,7 @@
 // Load from a process of its own: a closed loop that finds the ceiling, and an open one whose latencies count from the scheduled time.
 import { type ChildProcess, fork } from "node:child_process";
 import path from "node:path";
+import { genericSecret, webhookSecret } from "./deployment.ts";
 
 /** What is sent: signed webhooks by their numbers, or a body to the bare platform. */
 export type Workload =
@@ -11,6 +12,9 @@ export type Workload =
       /** Numbers of events; the same number is the same body. */
       from: number;
       count: number;
+      /** They go to so many threads in turn, half of them issues and half chat rooms, from this one on. */
+      threads: number;
+      firstThread: number;
       /** Every so-manyth request repeats an earlier one; 0 repeats none. */
       repeatEvery: number;
     }
@@ -39,6 +43,29 @@ export type Loaded = {
   acknowledged: { n: number; id: string }[];
   sent: number;
 };
+
+type Where = { threads: number; firstThread: number; repeatEvery: number };
+const anywhere: Where = { threads: 400, firstThread: 0, repeatEvery: 0 };
+
+/** Webhooks whose numbers were not used before. */
+export class Webhooks {
+  #next = 0;
+
+  /** The number of the next one. */
+  get from(): number {
+    return this.#next;
+  }
+
+  fresh(count: number, where: Partial<Where> = {}): Workload {
+    const from = this.#next;
+    this.#next += count;
+    return this.again(from, count, where);
+  }
+
+  again(from: number, count: number, where: Partial<Where> = {}): Workload {
+    return { what: "webhooks", gitHubSecret: webhookSecret, genericSecret, from, count, ...anywhere, ...where };
+  }
+}
 
 const script = path.join(import.meta.dirname, "load-process.ts");
 

@@ -29,3 +29,10 @@ export function cpuSecondsOf(pid: number): number {
   const fields = statOf(pid)?.fields ?? [];
   return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
+
+const pageBytes = 4_096;
+
+/** What the process has in memory. */
+export function memoryBytesOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * pageBytes;
+}
