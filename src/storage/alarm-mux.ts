@@ -55,9 +55,9 @@ export class AlarmMux {
     return this.#storage.sql.exec<{ due_ms: number }>("SELECT due_ms FROM deadline WHERE id = ?", id).toArray()[0]?.due_ms ?? null;
   }
 
-  /** The earliest deadline, or null: what the wake list says of this object. */
-  nextMs(): number | null {
-    return this.#storage.sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM deadline").one().due;
+  /** The earliest deadline, or null: what the wake list says of this object. `besides`: one that does not count. */
+  nextMs(besides = ""): number | null {
+    return this.#storage.sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM deadline WHERE id <> ?", besides).one().due;
   }
 
   /** Arms the alarm when there are deadlines and none is set: it may be lost where the rows are not. */

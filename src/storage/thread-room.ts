@@ -20,6 +20,8 @@ import { WakeList } from "./wake-list.ts";
 /** After the first row of a burst: one deadline, one entry in the index and one word to the router for all of them. */
 const afterMs = 2_000;
 const fallbackMs = 5_000;
+/** A thread that hears much is not indexed after each burst; what it is called is told at once. */
+const indexEveryMs = 30_000;
 
 export type RoomHooks = {
   /** The thread's channel, bound to it; null when nothing can be sent there. */
@@ -42,6 +44,8 @@ export class ThreadRoom {
   readonly #outbound: Pump;
   readonly #acts: Pump;
   readonly #offers: Pump;
+  /** What the index was told last, by this instance. */
+  #indexed: { name: string; atMs: number } | null = null;
 
   constructor(storage: DurableObjectStorage, env: Env, threadId: string, hooks: RoomHooks) {
     this.#storage = storage;
@@ -205,7 +209,8 @@ export class ThreadRoom {
     const parts = { moved: () => this.#tellMoved(), index: () => this.#index() };
     for (const [id, part] of Object.entries(parts))
       try {
-        await part();
+        const againMs = await part();
+        if (againMs !== undefined) this.alarms.setEarlier(id, id, againMs);
       } catch (error) {
         console.error(JSON.stringify({ at: `thread.${id}`, error: String(error) }));
         this.alarms.set(id, id, retryAtMs(Date.now(), 1));
@@ -224,10 +229,17 @@ export class ThreadRoom {
     return undefined;
   }
 
-  async #index(): Promise<undefined> {
+  async #index(): Promise<number | undefined> {
     this.store.skipDecided();
     const about = this.store.about();
-    if (about) await indexThread(this.#env.DB, this.store.info(about), Date.now());
+    if (!about) return undefined;
+    const nowMs = Date.now();
+    const name = JSON.stringify([about.title, about.url]);
+    const nextMs = this.#indexed?.name === name ? this.#indexed.atMs + indexEveryMs : nowMs;
+    if (nextMs > nowMs) return nextMs;
+    await indexThread(this.#env.DB, this.store.info(about), nowMs);
+    this.#indexed = { name, atMs: nowMs };
+    this.alarms.clear("index");
     return undefined;
   }
 
@@ -241,7 +253,8 @@ export class ThreadRoom {
 
   /** The second source of wake-ups: written when something stays due, and again when nothing is. */
   async #listAsBusy(): Promise<void> {
-    const dueMs = this.alarms.nextMs();
+    // The index may lag: for it alone nobody else has to wake this thread.
+    const dueMs = this.alarms.nextMs("index");
     const listed = this.store.mark("busy") === 1;
     if (dueMs === null && !listed) return;
     await this.#wakeList.report(dueMs);
