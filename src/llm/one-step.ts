@@ -60,14 +60,21 @@ function callOptions(request: ModelRequest, dialect: Dialect, abortSignal: Abort
   };
 }
 
+type Tool = NonNullable<CallOptions["tools"]>[number];
+/** Made once for each tool of the program, not with every request. */
+const known = new WeakMap<ToolSpecs[string], Tool>();
+
+function toTool(name: string, spec: ToolSpecs[string]): Tool {
+  const made = known.get(spec);
+  if (made?.name === name) return made;
+  const inputSchema = z.toJSONSchema(spec.input, { target: "draft-7", io: "input" }) as object;
+  const tool: Tool = { type: "function", name, description: spec.description, inputSchema };
+  known.set(spec, tool);
+  return tool;
+}
+
 /** The schema is only shown to the model: input comes back as the model wrote it, and the caller refuses what does not fit. */
-const toTools = (specs: ToolSpecs): NonNullable<CallOptions["tools"]> =>
-  Object.entries(specs).map(([name, spec]) => ({
-    type: "function" as const,
-    name,
-    description: spec.description,
-    inputSchema: z.toJSONSchema(spec.input, { target: "draft-7", io: "input" }) as object,
-  }));
+const toTools = (specs: ToolSpecs): Tool[] => Object.entries(specs).map(([name, spec]) => toTool(name, spec));
 
 function toPrompt(message: ModelMessage, input: (input: unknown) => unknown): PromptMessage {
   switch (message.role) {
