@@ -12,6 +12,8 @@ export default defineConfig({
           name: "pure",
           include: ["test/core/**/*.test.ts", "test/protocol/**/*.test.ts", "test/daemon/**/*.test.ts", "test/house/**/*.test.ts"],
           environment: "node",
+          // Some start processes, and a machine may be busy with others.
+          testTimeout: 20_000,
         },
       },
       {

@@ -52,9 +52,9 @@ describe("[G3] a mention", () => {
   test.each(["`".repeat(400_000), "<!--".repeat(100_000), "` `` ".repeat(80_000), "> ".repeat(200_000), "@switchyard-".repeat(50_000)])(
     "is looked for in linear time (%#)",
     (text) => {
-      const began = performance.now();
+      const began = process.threadCpuUsage();
       mentions(text, "switchyard-bot");
-      expect(performance.now() - began).toBeLessThan(1000);
+      expect(process.threadCpuUsage(began).user).toBeLessThan(1_000_000);
     },
   );
 });
