@@ -4,6 +4,7 @@ import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/ro
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
 import { policyStamp, profileStamp } from "../src/core/router-items.ts";
 import { usedIds } from "../src/core/router-memory.ts";
+import { expandCalls, namesOf } from "../src/core/router-names.ts";
 import { postsOf } from "../src/core/router-plan.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
@@ -18,7 +19,8 @@ import { policiesInForce } from "../src/storage/policies.ts";
 import { allInForce } from "../src/storage/profiles.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
-import { composeTurn } from "./router-message.ts";
+import type { RouterEffects } from "./router-effects.ts";
+import { composeTurn, joinTurn } from "./router-message.ts";
 import { readAll } from "./router-reads.ts";
 
 const leaseSlackMs = 30_000;
@@ -39,6 +41,8 @@ type Turn = {
 };
 type StepInput = Required<Pick<TurnView, "progress" | "shortened" | "heard">> & {
   reply: ModelReply;
+  /** Those of the reply, with ids in them. */
+  calls: ModelReply["calls"];
   reads: Map<number, ReadAnswer>;
   tainted: boolean;
   before: boolean;
@@ -63,14 +67,14 @@ export class RouterSteps {
   readonly #env: Env;
   readonly #ledger: RouterLedger;
   readonly #model: Model;
-  readonly #onCommit: () => void;
+  readonly #effects: Pick<RouterEffects, "kick" | "held">;
 
-  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, model: Model, onCommit: () => void) {
+  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, model: Model, effects: Pick<RouterEffects, "kick" | "held">) {
     this.#storage = storage;
     this.#env = env;
     this.#ledger = ledger;
     this.#model = model;
-    this.#onCommit = onCommit;
+    this.#effects = effects;
   }
 
   #clock = () => ({ zone: readConfig(this.#env).timeZone, nowMs: Date.now() });
@@ -106,18 +110,20 @@ export class RouterSteps {
     const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
-      const reply = await this.#call(turn, step, messages, drafts.begin({ ...turn, step, progress }));
+      const names = namesOf(turn.turn, items.keys());
+      const reply = await this.#call(turn, step, messages, drafts.begin({ ...turn, step, progress, names }));
       if (reply === null) {
         drafts.close("interrupted");
         return;
       }
-      const reads = await readAll(this.#env, this.#ledger, turn, reply.calls);
+      const calls = expandCalls(reply.calls, names);
+      const reads = await readAll(this.#env, this.#ledger, turn, calls);
       readCount += reads.size;
-      for (const id of usedIds(turn.inlined, reply.calls)) used.add(id);
+      for (const id of usedIds(turn.inlined, calls)) used.add(id);
       const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
       tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
-      const { outcome, said } = this.#decide(turn, step, { reply, reads, progress, shortened, heard: [...heard], tainted, before });
+      const { outcome, said } = this.#decide(turn, step, { reply, calls, reads, progress, shortened, heard: [...heard], tainted, before });
       progress = outcome.progress;
       heard.push(...[...reads.values()].flatMap((read) => read.heard));
       for (const id of outcome.tooLong) shortened.add(id);
@@ -132,20 +138,22 @@ export class RouterSteps {
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
       messages = [...messages, ...said.sent];
-      kept = [];
+      const joining = tainted ? [] : joinTurn(this.#ledger, this.#effects.held(), { ...turn, step, undecided, nowMs: Date.now() });
+      kept = joining;
+      messages.push(...joining);
     }
   }
 
   #decide(turn: Turn, step: number, input: StepInput): { outcome: StepOutcome; said: StepMessages } {
     const { store } = this.#ledger;
-    const named = input.reply.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
+    const named = input.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
     const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
     const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
     const { progress, shortened, heard } = input;
-    const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.reply.calls);
-    const known = new Set(turn.items.keys());
+    const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.calls);
+    const known = new Set([...turn.items.keys(), ...namesOf(turn.turn, turn.items.keys()).keys()]);
     const keptId = `kept_${turn.turn}_${step}`;
     const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
     return { outcome, said };
@@ -231,7 +239,7 @@ export class RouterSteps {
           this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);
       return true;
     });
-    this.#onCommit();
+    this.#effects.kick();
     return committed;
   }
 }

@@ -29,7 +29,7 @@ export class RouterTurns {
     this.#env = env;
     this.#ledger = ledger;
     this.#effects = effects;
-    this.#steps = new RouterSteps(storage, env, ledger, model, () => effects.kick());
+    this.#steps = new RouterSteps(storage, env, ledger, model, effects);
   }
 
   get busy(): boolean {

@@ -87,7 +87,7 @@ function closesFence(line: string, mark: string): boolean {
 }
 
 /** What an item is comes first, its words last; everything between is sorted, so that the same item is always the same bytes. */
-const firstKeys: readonly string[] = ["item", "id", "turn", "step"];
+const firstKeys: readonly string[] = ["item", "name", "id", "turn", "step"];
 const lastKeys: readonly string[] = ["text", "data"];
 
 const keyRank = (key: string): number => {

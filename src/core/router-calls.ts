@@ -23,7 +23,7 @@ export function readCall(call: ModelReply["calls"][number]): RouterCall | { prob
   };
 }
 
-export const safeId = (id: string): string => (/^[a-z]+_[a-z0-9-]{1,60}$/.test(id) ? id : "an id that is none");
+export const safeId = (id: string): string => (/^(?:[a-z]+_[a-z0-9-]{1,60}|\d{1,9}\.\d{1,4})$/.test(id) ? id : "an id that is none");
 
 /** [RD11] Words that are too long for their channel come back once, while the turn has a step left; then they are cut by code. */
 export function tooLong(

@@ -3,6 +3,7 @@ import type { DraftFrame } from "../protocol/widget-frames.ts";
 import { readPartialObject } from "./partial-json.ts";
 import type { InboxItem } from "./router.ts";
 import { decisionIdOf, type ItemProgress } from "./router-decide.ts";
+import { expandIds, type ItemNames } from "./router-names.ts";
 import { mannerOf, outboundIdOf, stripMarkers } from "./router-plan.ts";
 
 /** A call that is being written. */
@@ -11,6 +12,7 @@ export type WrittenCall = { tool: string; json: string };
 export type DraftView = {
   turn: number;
   step: number;
+  names: ItemNames;
   items: ReadonlyMap<string, InboxItem>;
   progress: ReadonlyMap<string, ItemProgress>;
 };
@@ -30,7 +32,8 @@ export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<Dr
   const settles = fields.get("settles");
   const words = fields.get("text")?.value;
   if (settles?.whole !== true || !Array.isArray(settles.value) || typeof words !== "string") return null;
-  const asked = [...new Set(settles.value.filter((id) => typeof id === "string"))];
+  const named = settles.value.map((each) => expandIds(each, view.names));
+  const asked = [...new Set(named.filter((id) => typeof id === "string"))];
   const free = asked.filter((id) => view.items.has(id) && view.progress.get(id)?.spoken !== true);
   const items = free.flatMap((id) => view.items.get(id) ?? []);
   const threads = new Set(items.map((item) => item.threadId));

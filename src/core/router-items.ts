@@ -12,6 +12,7 @@ import { mayReachAny } from "./audience.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
 import { type Fact, factsItem } from "./router-memory.ts";
+import { nameOf } from "./router-names.ts";
 import { schedulesItem } from "./router-schedule.ts";
 
 const recentTasks = 10;
@@ -49,20 +50,31 @@ export function renderTurn(input: TurnInput): string {
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
     ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs, input.readers)]),
-    ...(input.facts !== undefined && input.facts.length > 0 ? [factsItem(input.facts)] : []),
+    ...factsItems(input.facts),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
     ...problemItems(input.items),
-    ...input.items.map((item) => renderItem(item, input.lane)),
+    ...input.items.map((item, index) => renderItem(item, input.lane, nameOf(input.turn, index))),
   ];
   return renderMessage({ turn: input.turn, lane: input.lane }, items);
 }
 
-function renderItem(item: InboxItem, lane: Lane): RouterItem {
-  if (item.kind === "trigger") return triggerItem(item, lane);
+/** [RI11] What joins a turn under way: the items alone, counted on from those that it has. All else of the turn still holds. */
+export const renderJoined = (input: Pick<TurnInput, "turn" | "lane" | "items" | "facts"> & { before: number }): string =>
+  renderMessage({ turn: input.turn, lane: input.lane }, [
+    ...factsItems(input.facts),
+    ...problemItems(input.items),
+    ...input.items.map((item, index) => renderItem(item, input.lane, nameOf(input.turn, input.before + index))),
+  ]);
+
+const factsItems = (facts: TurnInput["facts"]): RouterItem[] => (facts === undefined || facts.length === 0 ? [] : [factsItem(facts)]);
+
+function renderItem(item: InboxItem, lane: Lane, name: string): RouterItem {
+  if (item.kind === "trigger") return triggerItem(item, lane, name);
   const { report } = item;
   return {
     item: "report",
     id: report.id,
+    name,
     task: report.taskId,
     title: report.title,
     thread: report.threadId,
@@ -73,7 +85,7 @@ function renderItem(item: InboxItem, lane: Lane): RouterItem {
   };
 }
 
-function triggerItem(item: QueuedTrigger, lane: Lane): RouterItem {
+function triggerItem(item: QueuedTrigger, lane: Lane, name: string): RouterItem {
   const { trigger } = item;
   const { marked, cut } = capped(markData(trigger.text));
   const replyTo = replyOf(item, lane);
@@ -81,6 +93,7 @@ function triggerItem(item: QueuedTrigger, lane: Lane): RouterItem {
   return {
     item: "trigger",
     id: trigger.id,
+    name,
     thread: trigger.threadId,
     source: trigger.source,
     place: trigger.place,

@@ -51,7 +51,10 @@ export function stepMessages(
     sent.push({ role: "tool", callId: call.callId, tool: call.tool, output });
     const keptCall = keptCalls[i] ?? call;
     const notKept = options.team && read?.tainting === true;
-    const id = typeof call.input.id === "string" && /^[a-z]+_[a-z0-9-]{1,60}$/.test(call.input.id) ? call.input.id : "an object";
+    const id =
+      typeof call.input.id === "string" && /^(?:[a-z]+_[a-z0-9-]{1,60}|\d{1,9}\.\d{1,4})$/.test(call.input.id)
+        ? call.input.id
+        : "an object";
     const about = { role: "tool" as const, callId: keptCall.callId, tool: keptCall.tool };
     if (notKept) kept.push({ ...about, output: `(public text, read as ${id}; not kept)` });
     else kept.push({ ...about, output, ...(isOfSome(read) ? { later: laterWords(call.tool, id) } : {}) });

@@ -239,6 +239,33 @@ export function pickTurn(
   return null;
 }
 
+/**
+ * [RT6] What joins a turn that reads and so has another step: of its lane, while nobody of the team waits behind a public turn, while
+ * the whole turn is within the caps, and only while a joined item still has a step to read and one to be decided in.
+ */
+export function pickJoining(
+  queued: readonly InboxItem[],
+  held: ReadonlySet<string>,
+  meta: Pick<RouterMeta, "isolate" | "retryAtMs" | "lastRetry">,
+  turn: { lane: Lane; items: ReadonlyMap<string, InboxItem>; undecided: number; step: number; nowMs: number },
+): InboxItem[] {
+  if (meta.isolate || turn.step + 1 >= limits.maxRouterStepsPerTurn) return [];
+  const next = pickTurn(
+    queued.filter((item) => !turn.items.has(item.id)),
+    held,
+    meta,
+    turn.nowMs,
+  );
+  if (next?.lane !== turn.lane) return [];
+  let chars = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item), 0);
+  const room = maxTurnItems - turn.undecided;
+  const beyond = next.items.findIndex((item, index) => {
+    chars += weightOf(item);
+    return index >= room || chars > maxTurnChars;
+  });
+  return beyond < 0 ? next.items : next.items.slice(0, beyond);
+}
+
 export type FaultPlan = {
   meta: RouterMeta;
   /** The items' count of failed calls in which they stood alone goes up. */

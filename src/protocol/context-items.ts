@@ -12,6 +12,8 @@ export type RouterItem =
   | ({
       item: "trigger";
       id: string;
+      /** What calls of this turn may say instead of the id. */
+      name?: string;
       thread: string;
       source: string;
       place: string;
@@ -32,6 +34,7 @@ export type RouterItem =
   | {
       item: "report";
       id: string;
+      name?: string;
       task: string;
       title: string;
       thread: string;

@@ -129,7 +129,8 @@ export const routerTools = {
     }),
   },
   recall: {
-    description: "Read an object by its id (thr_, tsk_, rep_, trg_, cmd_, art_, dec_, fct_, out_, ep_). Settles nothing.",
+    description:
+      "Read an item by its name, or an object by its id (thr_, tsk_, rep_, trg_, cmd_, art_, dec_, fct_, out_, ep_). Settles nothing.",
     input: z.object({ id: z.string(), page }),
   },
   find: {

@@ -214,7 +214,7 @@ function policyOf(run: Run): Policy {
   return {
     steps: (arrival) => arrival.ourSteps,
     cost: (joined, open) => ({ ms: fixed + perJoined * joined + perOpen * open, cached: prefixTokens }),
-    joinsMidTurn: false,
+    joinsMidTurn: true,
   };
 }
 

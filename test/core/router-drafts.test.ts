@@ -10,12 +10,19 @@ const report = queuedReport(reportOf({}));
 const view = (progress: [string, ItemProgress][] = []): DraftView => ({
   turn: 7,
   step: 1,
+  names: new Map([["7.1", asked.id]]),
   items: new Map([asked, visitor, issue, report].map((item) => [item.id, item])),
   progress: new Map(progress),
 });
 const reply = (input: object) => ({ tool: "reply", json: JSON.stringify(input) });
 
 describe("[D1] a reply while it is written", () => {
+  test("[RI10] names whom it answers by a short name as well", () => {
+    const named = draftOf(view(), [reply({ settles: ["7.1"], text: "On it." })]);
+    expect(named).toEqual(draftOf(view(), [reply({ settles: [asked.id], text: "On it." })]));
+    expect(named).toMatchObject({ threadId: asked.threadId });
+  });
+
   test("has the id of the row that it will become, and goes to the thread of what it settles", () => {
     const input = { settles: [asked.id], text: "On it, one moment." };
     const draft = draftOf(view(), [reply(input)]);

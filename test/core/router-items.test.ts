@@ -12,6 +12,7 @@ import {
   profileStamp,
   profilesToShow,
   refuseRecall,
+  renderJoined,
   renderTurn,
   summaryLines,
   type TurnInput,
@@ -39,6 +40,17 @@ const triggerIn = (item: QueuedTrigger, lane: "team" | "public" = item.lane) =>
   itemsOf({ items: [item], lane }).find((each) => each.item === "trigger");
 
 describe("renderTurn", () => {
+  test("[RI10] [RI11] items have short names, and those that join a turn are counted on in a message of the same turn", () => {
+    const [first, second] = [queuedTrigger({ name: "a", by: member }), queuedTrigger({ name: "b", by: member })];
+    expect(triggerIn(first)).toMatchObject({ id: first.id, name: "1.1" });
+    const joined = parseMessage(renderJoined({ turn: 1, lane: "team", items: [{ ...second, problem: "why" }], before: 1 }));
+    expect(joined?.head).toEqual({ turn: 1, lane: "team" });
+    expect(joined?.items).toMatchObject([
+      { item: "problem", settles: [second.id] },
+      { item: "trigger", id: second.id, name: "1.2" },
+    ]);
+  });
+
   test("[RI1] the same input is the same bytes", () => {
     const input = turnOf({ items: [queuedTrigger({ name: "a", by: member })], tasks: [taskOf("t")], machines: [machineOf("m")] });
     expect(renderTurn(input)).toBe(renderTurn(structuredClone(input)));

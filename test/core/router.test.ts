@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { arrivals, freshMeta, type InboxItem, pickTurn, planModelFault, threadsToTell } from "../../src/core/router.ts";
+import { arrivals, freshMeta, type InboxItem, pickJoining, pickTurn, planModelFault, threadsToTell } from "../../src/core/router.ts";
 import { Fault } from "../../src/protocol/fault.ts";
 import { guest, member, queuedReport, queuedTrigger, reportOf, triggerOf } from "../support/router-fixtures.ts";
 
@@ -7,6 +7,45 @@ const none: ReadonlySet<string> = new Set();
 const team = queuedTrigger({ name: "a", by: member });
 const other = queuedTrigger({ name: "b", by: member, thread: "two" });
 const visitor = queuedTrigger({ name: "c", by: guest, thread: "three" });
+
+describe("pickJoining", () => {
+  const join = (
+    queued: InboxItem[],
+    turn: Partial<Parameters<typeof pickJoining>[3]> = {},
+    held = none,
+    meta: Partial<typeof freshMeta> = {},
+  ) =>
+    pickJoining(
+      queued,
+      held,
+      { ...freshMeta, ...meta },
+      { lane: "team", items: new Map([[team.id, team]]), undecided: 1, step: 1, nowMs: 1000, ...turn },
+    );
+
+  test("[RT6] what came meanwhile joins, but for what the turn has and what another lane waits for", () => {
+    expect(join([team, other, visitor])).toEqual([other]);
+    expect(join([team, visitor])).toEqual([]);
+    expect(join([visitor, other], { lane: "public", items: new Map() })).toEqual([]);
+    expect(join([visitor], { lane: "public", items: new Map() })).toEqual([visitor]);
+  });
+
+  test("[RT6] a held thread, a turn that is isolated, and one without two steps left are joined by nothing", () => {
+    expect(join([other], {}, new Set([other.threadId]))).toEqual([]);
+    expect(join([other], {}, none, { isolate: true })).toEqual([]);
+    expect(join([other], { step: 2 })).toEqual([other]);
+    expect(join([other], { step: 3 })).toEqual([]);
+  });
+
+  test("[RT6] the caps are of the whole turn", () => {
+    const many = Array.from({ length: 60 }, (_, i) => queuedTrigger({ name: `m${i}`, by: member, thread: `t${i}` }));
+    expect(join(many, { undecided: 15 })).toEqual(many.slice(0, 25));
+    const long = [1, 2].map((i) => queuedTrigger({ name: `long${i}`, by: member, thread: `l${i}`, text: "x".repeat(8_000) }));
+    const full = Array.from({ length: 6 }, (_, i) =>
+      queuedTrigger({ name: `f${i}`, by: member, thread: `f${i}`, text: "x".repeat(8_000) }),
+    );
+    expect(join(long, { items: new Map(full.map((item) => [item.id, item])) })).toEqual(long.slice(0, 1));
+  });
+});
 
 describe("pickTurn", () => {
   const pick = (queued: InboxItem[], held: ReadonlySet<string> = none, meta: Partial<typeof freshMeta> = {}, nowMs = 1000) =>

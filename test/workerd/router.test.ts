@@ -40,6 +40,29 @@ test("what queues while the model thinks comes together in the next turn, in ord
   expect((await bodies(lab.token)).length).toBeLessThanOrEqual(4);
 });
 
+test("[RT6] what comes while a turn reads joins its next step, is settled by its short name, and can be replayed", async () => {
+  const lab = await newLab();
+  const by = byOf(lab.token);
+  await script(lab.token, [
+    { calls: [{ tool: "recall", input: { id: "1.1" } }], delayMs: 400 },
+    { calls: [{ tool: "record", input: { settles: ["1.2", "1.1"], reason: "kept" } }] },
+  ]);
+  const first = await say(lab, { name: `${lab.token}1`, by, text: `first ${lab.token}` });
+  await until("the first call", async () => (await bodies(lab.token)).length === 1);
+  const second = await say(lab, { name: `${lab.token}2`, by, text: `second ${lab.token}` });
+  await decided(lab, second.id);
+  await settled(lab);
+  await evictDurableObject(lab.router as never);
+  expect(await decisions(lab)).toMatchObject([{ turn: 1, settles: [second.id, first.id] }]);
+  const sent = await bodies(lab.token);
+  expect(sent).toHaveLength(2);
+  const read = messagesOf(sent[1]).find(({ role }) => role === "tool")?.content ?? "";
+  expect(read).toContain(`first ${lab.token}`);
+  expect(messagesOf(sent[1]).map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool", "user"]);
+  const replayed = [await lab.router.replay({ step: 1 }), await lab.router.replay({ step: 2 })];
+  expect(replayed.map((step) => step?.bytes)).toEqual(sent);
+});
+
 test("a member's request opens a topic, starts a worker, and is acknowledged there", async () => {
   const lab = await newLab();
   const laptop = machineOf(`laptop-${lab.token}`);

@@ -1,4 +1,4 @@
-// The offline router: one decision for each trigger and report of the last message.
+// The offline router: one decision for each trigger and report of the last turn.
 import { excerpt, parseMessage } from "../../core/context.ts";
 import type { ContextItem, RouterItem, TaskLine } from "../../protocol/context-items.ts";
 import type { Lane } from "../../protocol/principal.ts";
@@ -20,15 +20,15 @@ export const abilities =
   "I can run the tests, build, lint or type-check, run a command that you spell out (`npm test`), search the files, list or show them, count lines, and say what changed in git.";
 const realModel = "For everything else, set a real model: MODEL_PROVIDER, see the README.";
 
-const itemsOf = (chat: Chat): { lane: Lane; items: ContextItem[] }[] =>
+const itemsOf = (chat: Chat): { turn: number; lane: Lane; items: ContextItem[] }[] =>
   chat.messages.flatMap((message) => {
     const parsed = message.role === "user" ? parseMessage(message.text) : null;
-    return parsed === null || !("lane" in parsed.head) ? [] : [{ lane: parsed.head.lane, items: parsed.items }];
+    return parsed === null || !("lane" in parsed.head) ? [] : [{ ...parsed.head, items: parsed.items }];
   });
 
 const isTrigger = (item: ContextItem): item is Trigger => item.item === "trigger";
 
-/** The decisions of one turn. */
+/** The decisions of one turn, whose items may have come in several messages. */
 export function planRouter(chat: Chat): Answer {
   const turns = itemsOf(chat);
   const last = turns.at(-1);
@@ -41,9 +41,11 @@ export function planRouter(chat: Chat): Answer {
     recent: newest("tasks")?.recent ?? [],
     machines: newest("machines")?.list ?? [],
     schedules: newest("schedules") ?? null,
-    earlier: turns.slice(0, -1).flatMap((turn) => turn.items.filter(isTrigger)),
+    earlier: turns.filter(({ turn }) => turn !== last.turn).flatMap(({ items }) => items.filter(isTrigger)),
   };
-  const calls = last.items.flatMap((item): Call[] => {
+  // Items that joined the turn came in a message of their own.
+  const items = turns.filter(({ turn }) => turn === last.turn).flatMap((each) => each.items);
+  const calls = items.flatMap((item): Call[] => {
     if (isTrigger(item)) return decide(item, view);
     // Reports that reach the model wait for a word to people: theirs is ready to show.
     if (item.item === "report" && item.kind === "proposal")

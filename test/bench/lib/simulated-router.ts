@@ -29,7 +29,7 @@ function readTurn(request: SimRequest): { triggers: Trigger[]; reports: Report[]
   };
 }
 
-const nameOf = (item: Trigger | Report): string => item.id;
+const nameOf = (item: Trigger | Report): string => item.name ?? item.id;
 
 /** Terse: decisions of one kind share a call, reasons are a word. */
 export function simulatedRouter(): Script {
