@@ -4,7 +4,7 @@ import type { Decision, EndpointInput } from "../src/core/command-ledger.ts";
 import { expectedHost } from "../src/core/endpoint.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { type FaultPoint, faultPoint } from "../src/fault-point.ts";
-import type { Command, CommandState } from "../src/protocol/command.ts";
+import type { CommandState, QueuedCommand } from "../src/protocol/command.ts";
 import { type DaemonFrame, daemonClose, type HelloFrame } from "../src/protocol/daemon-frames.ts";
 import type { EndpointEvent, Logged } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -64,10 +64,15 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     await this.#applied({ kind: "enrol", ...machine });
   }
 
-  async submit(command: Command): Promise<{ state: CommandState }> {
+  async submit(command: QueuedCommand): Promise<{ state: CommandState }> {
     this.#noticeLoss();
     await this.#applied({ kind: "submit", command }, "endpoint.queued");
     return { state: this.#rows.entry(command.commandId)?.state ?? "settled" };
+  }
+
+  async asked({ taskId }: { taskId: string }): Promise<void> {
+    this.#noticeLoss();
+    await this.#applied({ kind: "asked", taskId });
   }
 
   async stop({ commandId, why }: { commandId: string; why: string }): Promise<{ known: boolean }> {

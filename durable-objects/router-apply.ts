@@ -1,9 +1,10 @@
 // One effect of the router: a call to the object whose truth it changes. Each may be repeated; ids make that harmless.
-import { completeStart, type EffectResult, type EffectRow } from "../src/core/router-plan.ts";
+import { completeStart, type EffectResult, type EffectRow, outboundIdOf } from "../src/core/router-plan.ts";
+import { rootThreadIdOf } from "../src/core/thread.ts";
 import { boardName, type Env } from "../src/env.ts";
-import { Fault } from "../src/protocol/fault.ts";
+import { asFault, Fault } from "../src/protocol/fault.ts";
 import { migrated } from "../src/storage/migrations.ts";
-import { personById } from "../src/storage/people.ts";
+import { listPeople, personById } from "../src/storage/people.ts";
 import { carryOutPolicy } from "../src/storage/policy-acts.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
@@ -44,6 +45,19 @@ export async function applyEffect(
       const { started } = await env.WORKER_SESSION.getByName(effect.taskId).start(start);
       return { started, tainted: start.tainted };
     }
+    case "adopt": {
+      const earlier = store.chain(row.chain).map((each) => each.result);
+      return env.WORKER_SESSION.getByName(effect.taskId).adopt(completeStart(effect.input, earlier));
+    }
+    case "offer":
+      await env.THREAD.getByName(effect.threadId).offer(effect.input);
+      return {};
+    case "withdraw":
+      await env.THREAD.getByName(effect.threadId).decideOffer(effect.input);
+      return {};
+    case "tell_owners":
+      await tellOwners(env, effect.input);
+      return {};
     case "post":
       await env.THREAD.getByName(effect.threadId).post(effect.input);
       return {};
@@ -79,5 +93,20 @@ export async function applyEffect(
     case "board":
       await env.BOARD.getByName(boardName).change(effect.input);
       return {};
+  }
+}
+
+/** In the conversation of each owner who has one; whoever has none reads it in the console. */
+async function tellOwners(env: Env, { decisionId, text }: Extract<EffectRow["effect"], { kind: "tell_owners" }>["input"]): Promise<void> {
+  await migrated(env.DB);
+  const owners = (await listPeople(env.DB)).filter(({ role, revokedMs }) => role === "owner" && revokedMs === null);
+  for (const { id } of owners) {
+    const threadId = rootThreadIdOf(id);
+    try {
+      const about = { id: outboundIdOf(threadId, decisionId), threadId, decisionId, hops: 1 };
+      await env.THREAD.getByName(threadId).post({ ...about, kind: "notice", text });
+    } catch (error) {
+      if (asFault(error)?.kind !== "not_found") throw error;
+    }
   }
 }

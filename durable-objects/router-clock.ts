@@ -26,10 +26,10 @@ export class RouterClock {
     this.#ledger = ledger;
     this.#onDue = onDue;
     this.#rows = ledger.schedules;
-    ledger.hooks = {
+    ledger.hooks.push({
       decided: (decision, nowMs) => this.#decided(decision, nowMs),
       effectEnded: (effect, failure, nowMs) => this.#effectEnded(effect, failure, nowMs),
-    };
+    });
   }
 
   /** The `schedule` deadline. Everything that is due, each schedule in one transaction. */

@@ -2,7 +2,7 @@
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
 import { makeId } from "../src/core/ids.ts";
 import { isOpen } from "../src/core/router.ts";
-import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect } from "../src/core/router-plan.ts";
+import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect, startedBy } from "../src/core/router-plan.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { asFault } from "../src/protocol/fault.ts";
@@ -85,7 +85,7 @@ export class RouterEffects {
   #done(row: EffectRow, result: EffectResult, nowMs: number): void {
     const { store, log } = this.#ledger;
     store.setEffect(row.id, "done", { result });
-    this.#ledger.hooks.effectEnded(row.effect, null, nowMs);
+    for (const hook of this.#ledger.hooks) hook.effectEnded(row.effect, null, nowMs);
     log.append(
       { kind: "router.effect", effectId: row.id, decisionId: row.decisionId, effect: row.effect.kind, state: "done" },
       nowMs,
@@ -96,7 +96,7 @@ export class RouterEffects {
       store.setCut(effect.threadId, result.cutSeq);
       this.#pass(effect.threadId, result.fromSeq ?? 0, result.cutSeq, effect.input.taskId, nowMs);
     }
-    if (effect.kind === "start") {
+    if (effect.kind === "start" || effect.kind === "adopt") {
       const task = store.task(effect.taskId);
       if (task !== null && isOpen(task))
         this.#ledger.setTask({
@@ -131,7 +131,7 @@ export class RouterEffects {
       nowMs,
       `effect:${row.id}`,
     );
-    this.#ledger.hooks.effectEnded(row.effect, reason, nowMs);
+    for (const hook of this.#ledger.hooks) hook.effectEnded(row.effect, reason, nowMs);
     this.#afterFailure(row, reason, nowMs);
   }
 
@@ -140,6 +140,9 @@ export class RouterEffects {
     const { effect } = row;
     switch (effect.kind) {
       case "board":
+      case "tell_owners":
+      case "offer":
+      case "withdraw":
       // The run of the schedule has failed with it.
       case "append":
         return;
@@ -174,6 +177,7 @@ export class RouterEffects {
       case "attach_topic":
       case "subscribe":
       case "start":
+      case "adopt":
         this.#undoDispatch(row, reason, nowMs);
         this.#reopen(row, null, `The work could not be started: ${reason}`, nowMs);
     }
@@ -192,7 +196,7 @@ export class RouterEffects {
         `effect:${each.id}`,
       );
     }
-    const taskId = own.flatMap((each) => (each.effect.kind === "start" || each.effect.kind === "reopen" ? [each.effect.taskId] : []))[0];
+    const taskId = own.flatMap((each) => startedBy(each.effect) ?? [])[0];
     if (taskId === undefined) return;
     const task = store.task(taskId);
     if (task !== null) this.#ledger.setTask({ ...task, status: "failed", line: reason.slice(0, 160), updatedMs: nowMs, endedMs: nowMs });

@@ -149,7 +149,8 @@ export class RouterSteps {
     const named = input.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
-    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals() };
+    const speculation = this.#ledger.speculations.view(Date.now());
+    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals(), speculation };
     const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
     const { progress, shortened, heard } = input;
     const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.calls);

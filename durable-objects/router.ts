@@ -18,10 +18,12 @@ import { EventLog } from "../src/storage/event-log.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
 import { RouterSchedules } from "../src/storage/router-schedules.ts";
+import { RouterSpeculations } from "../src/storage/router-speculations.ts";
 import { RouterStore } from "../src/storage/router-store.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import { RouterClock } from "./router-clock.ts";
 import { RouterEffects } from "./router-effects.ts";
+import { RouterSpeculation } from "./router-speculation.ts";
 import { RouterTurns } from "./router-turns.ts";
 
 /** How long after a commit the inbox is looked at, if nothing did at once. */
@@ -38,6 +40,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   readonly #effects: RouterEffects;
   readonly #turns: RouterTurns;
   readonly #clock: RouterClock;
+  readonly #speculation: RouterSpeculation;
   readonly #wakeList: WakeList;
   #listedMs: number | null = null;
 
@@ -49,6 +52,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       turn: async () => this.#turns.wake(Date.now()),
       effects: async () => this.#effects.wake(Date.now()),
       schedule: async () => this.#clock.wake(Date.now()),
+      speculation: () => this.#speculation.wake(Date.now()),
       prune: async () => (this.#store.prune(Date.now() - limits.dedupeMs) ? Date.now() + pruneMs : undefined),
     });
     this.#ledger = new RouterLedger(
@@ -57,7 +61,9 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       this.#alarms,
       new RouterMemory(ctx.storage.sql),
       new RouterSchedules(ctx.storage.sql),
+      new RouterSpeculations(ctx.storage.sql),
     );
+    this.#speculation = new RouterSpeculation(ctx.storage, env, this.#ledger, () => this.#kick());
     this.#clock = new RouterClock(ctx.storage, this.#ledger, () => this.#kick());
     this.#effects = new RouterEffects(ctx.storage, env, this.#ledger, () => this.#kick());
     this.#turns = new RouterTurns(ctx.storage, env, this.#ledger, this.#effects, createModel(readConfig(env).model.router));
@@ -103,9 +109,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       this.#log.append({ kind: "router.report", report: input }, nowMs, input.id);
       const plan = planReport(input, this.#store.task(input.taskId), this.#store.tasks(), this.#store.meta().turn);
       this.#ledger.setTask(plan.task);
-      if (plan.queue !== null) this.#store.enter(plan.queue, "queued", nowMs);
+      const unasked = this.#speculation.reported(input, nowMs);
+      if (plan.queue !== null && !unasked) this.#store.enter(plan.queue, "queued", nowMs);
       this.#clock.reported(input, nowMs);
-      if (plan.decision !== null) this.#ledger.commit(plan.decision, nowMs);
+      if (plan.decision !== null && !unasked) this.#ledger.commit(plan.decision, nowMs);
       this.#armTurn(nowMs);
     });
     this.#kick();
@@ -135,6 +142,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       this.#kick();
     }
     return { ok: true };
+  }
+
+  async speculation(): ReturnType<RouterRpc["speculation"]> {
+    return this.#speculation.answer();
   }
 
   async schedules(): ReturnType<RouterRpc["schedules"]> {
@@ -200,7 +211,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   }
 
   async #reportWake(): Promise<void> {
-    const busy = this.#turns.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
+    const busy = this.#turns.busy || this.#speculation.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
     const scheduledMs = this.#ledger.schedules.nextMs();
     // A schedule far away is listed with its time, else the cron would look in every other minute until then.
     if (!busy && scheduledMs !== null && scheduledMs !== this.#listedMs) {

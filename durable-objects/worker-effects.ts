@@ -10,7 +10,7 @@ import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { recallObject } from "../src/storage/recall.ts";
-import { indexTask } from "../src/storage/task-index.ts";
+import { askerOf, indexTask } from "../src/storage/task-index.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
@@ -120,7 +120,10 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
   const { start, card } = task;
   switch (effect.effect) {
     case "submit":
-      await env.ENDPOINT.getByName(effect.endpointId).submit(effect.command);
+      await env.ENDPOINT.getByName(effect.endpointId).submit({ ...effect.command, speculative: start.speculative === true });
+      return;
+    case "asked":
+      await env.ENDPOINT.getByName(effect.endpointId).asked({ taskId: start.taskId });
       return;
     case "stop":
       await env.ENDPOINT.getByName(effect.endpointId).stop({ commandId: effect.commandId, why: effect.why });
@@ -149,7 +152,7 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
     case "card":
       switch (effect.to) {
         case "board": {
-          const place = { source: start.source, place: start.place, askedBy: start.quote.from.name };
+          const place = { source: start.source, place: start.place, askedBy: askerOf(start) };
           await env.BOARD.getByName(boardName).change([{ kind: "task", task: { ...card, ...place } }]);
           return;
         }

@@ -5,7 +5,7 @@ import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
-import { type Reopening, reopenTask } from "../src/core/worker-follow.ts";
+import { adoptTask, type Reopening, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
@@ -142,6 +142,12 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async accept(input: { by: Principal; accepted: boolean }): Promise<void> {
     this.#loop.decide(() => acceptTask(this.#started(), input.by, input.accepted));
     this.#loop.kick();
+  }
+
+  async adopt(input: TaskStart): Promise<{ tainted: boolean }> {
+    this.#loop.decide(() => adoptTask(this.#started(), input, this.#store.openCommands()));
+    this.#loop.kick();
+    return { tainted: this.#started().tainted };
   }
 
   async reopen(input: Reopening): Promise<{ status: TaskCard["status"] }> {

@@ -9,7 +9,7 @@ export type Objects<T> = { getByName(name: string): ObjectStub<T> };
 /** Minds that may each have a model of their own. */
 export const modelRoles = ["router", "worker", "gate", "watchdog"] as const;
 export type ModelRole = (typeof modelRoles)[number];
-type ModelSetting = "PROVIDER" | "BASE_URL" | "API_KEY" | "NAME";
+type ModelSetting = "PROVIDER" | "BASE_URL" | "API_KEY" | "NAME" | "PRICE";
 /** `ROUTER_MODEL_NAME`, `WATCHDOG_MODEL_PROVIDER` …: what one role has instead of the common `MODEL_…`. */
 type RoleSettings = Partial<Record<`${Uppercase<ModelRole>}_MODEL_${ModelSetting}`, string>>;
 
@@ -55,6 +55,8 @@ export interface Env extends RoleSettings {
   MODEL_API_KEY?: string;
   MODEL_NAME?: string;
   MODEL_TIMEOUT_MS?: string;
+  /** Dollars for a million tokens read and written, such as `3/15`: what work cost is shown in money too. */
+  MODEL_PRICE?: string;
   /** Kill tests only: a loopback address that is told each fault point as it is reached. */
   FAULT_URL?: string;
 }
@@ -71,6 +73,8 @@ export type ModelConfig = {
   apiKey: string;
   modelName: string;
   timeoutMs: number;
+  /** Null when nobody said: then only calls and tokens are counted. */
+  price: { inputDollars: number; outputDollars: number } | null;
   /** A sentence for people when the settings cannot work; then every call fails with it at once. */
   problem: string | null;
   /** Of `workers-ai`, which has no address and no key. */
@@ -109,6 +113,11 @@ const positive = (value: string | undefined): number | null => {
   return Number.isFinite(number) && number > 0 ? number : null;
 };
 
+function priceOf(setting: string | null): ModelConfig["price"] {
+  const [, input, output] = /^(\d+(?:\.\d+)?)\s*\/\s*(\d+(?:\.\d+)?)$/.exec(setting ?? "") ?? [];
+  return input === undefined || output === undefined ? null : { inputDollars: Number(input), outputDollars: Number(output) };
+}
+
 const anthropicBaseUrl = "https://api.anthropic.com/v1";
 
 /** The model of a role. Address and key belong to a provider: a role with another one never gets those of the common settings. */
@@ -123,7 +132,8 @@ function modelConfig(env: Env, role: ModelRole): ModelConfig {
   const provider = providerNames.find((name) => name === asked);
   const baseUrl = own("BASE_URL") ?? (provider === "anthropic" ? anthropicBaseUrl : null);
   const named = { BASE_URL: baseUrl, API_KEY: own("API_KEY"), NAME: own("NAME") };
-  const base = { baseUrl: baseUrl ?? "", apiKey: named.API_KEY ?? "", modelName: named.NAME ?? "", timeoutMs, problem: null };
+  const price = priceOf(own("PRICE"));
+  const base = { baseUrl: baseUrl ?? "", apiKey: named.API_KEY ?? "", modelName: named.NAME ?? "", timeoutMs, price, problem: null };
   const from = present(env[`${prefix}_PROVIDER`]) === null ? "MODEL" : prefix;
   if (provider === undefined)
     return {

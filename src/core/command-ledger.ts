@@ -1,8 +1,9 @@
 // The command ledger of one machine as a decision sees it: its types, and the draft in which a decision collects what it changes.
 // A command goes queued → sent → accepted → started → settled; it is settled once.
-import type { Command, CommandResult, CommandSpec, CommandState } from "../protocol/command.ts";
+import type { CommandResult, CommandSpec, CommandState, QueuedCommand } from "../protocol/command.ts";
 import type { CloudFrame, HelloFrame } from "../protocol/daemon-frames.ts";
 import type { EndpointEvent } from "../protocol/events.ts";
+import { limits } from "../protocol/limits.ts";
 import { refuseCommand } from "./authority.ts";
 
 export type Machine = {
@@ -26,7 +27,7 @@ export type Machine = {
 };
 
 export type Entry = {
-  command: Command;
+  command: QueuedCommand;
   state: CommandState;
   /** Why it must end, once somebody asked for that. */
   stopWhy: string | null;
@@ -47,7 +48,8 @@ export type Ledger = { machine: Machine | null; entries: readonly Entry[]; cance
 export type EndpointInput =
   | { kind: "enrol"; endpointId: string; name: string; publicKey: string; platform: string; host?: string }
   | { kind: "revoke"; by: string }
-  | { kind: "submit"; command: Command }
+  | { kind: "submit"; command: QueuedCommand }
+  | { kind: "asked"; taskId: string }
   | { kind: "stop"; commandId: string; why: string }
   | { kind: "stop_task"; taskId: string; epoch: number }
   | { kind: "hello"; about: HelloFrame["about"]; workspaces: string[]; open: HelloFrame["open"] }
@@ -219,8 +221,20 @@ export class Draft {
     }
     this.put({ ...entry, state: "sent" });
     this.log(entry, "sent");
-    this.frames.push({ t: "run", command: entry.command });
+    const { speculative: _, ...command } = entry.command;
+    this.frames.push({ t: "run", command });
     this.effects.push({ kind: "board" });
+  }
+
+  /** [E14] What nobody asked for goes to an idle machine only, and then so many at a time: people's work has it first. */
+  sendUnasked(): void {
+    if (!this.machine?.online) return;
+    const open = this.open();
+    const unasked = open.filter(({ command }) => command.speculative === true);
+    const waiting = unasked.filter(({ state }) => state === "queued");
+    if (waiting.length === 0 || unasked.length < open.length) return;
+    const free = limits.maxSpeculativePerMachine - (unasked.length - waiting.length);
+    for (const entry of waiting.slice(0, Math.max(0, free))) this.send(entry);
   }
 
   askToStop(entry: Entry, why: string): void {

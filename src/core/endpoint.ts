@@ -1,6 +1,6 @@
 // Decisions about one machine: what a hello reconciles, stop, cancel, expiry and fencing. State in, new state and effects out.
 import { utf8ToBytes } from "@noble/hashes/utils.js";
-import type { Command, CommandResult } from "../protocol/command.ts";
+import type { CommandResult, QueuedCommand } from "../protocol/command.ts";
 import { daemonClose, type HelloFrame } from "../protocol/daemon-frames.ts";
 import { limits } from "../protocol/limits.ts";
 import { refuseCommand } from "./authority.ts";
@@ -20,6 +20,9 @@ export function decide(ledger: Ledger, input: EndpointInput, nowMs: number): Dec
       break;
     case "submit":
       submit(draft, input.command);
+      break;
+    case "asked":
+      asked(draft, input.taskId);
       break;
     case "stop":
       stop(draft, input.commandId, input.why);
@@ -58,6 +61,7 @@ export function decide(ledger: Ledger, input: EndpointInput, nowMs: number): Dec
       giveUpOutput(draft, draft.entry(input.commandId));
       break;
   }
+  draft.sendUnasked();
   draft.answerCancels();
   return draft.decision();
 }
@@ -95,7 +99,7 @@ function revoke(draft: Draft, by: string): void {
 const revokedReason = (machine: Machine): string => `${machine.name} was revoked; choose another machine or enrol it again.`;
 
 /** [E5] Every command enters the ledger, also one that may not run: its refusal reaches the task the same way as a result. */
-function submit(draft: Draft, command: Command): void {
+function submit(draft: Draft, command: QueuedCommand): void {
   const known = draft.entry(command.commandId);
   if (known) {
     // Asked again: the answer may have been lost on the way.
@@ -112,7 +116,7 @@ function submit(draft: Draft, command: Command): void {
   const refused = refusal(machine, command, openOfTask);
   if (cancel && command.epoch < cancel.epoch) draft.endUnrun(entry, "void", cancelledReason);
   else if (refused !== null) draft.endUnrun(entry, "refused", refused);
-  else if (machine?.online) draft.send(entry);
+  else if (machine?.online) sendAsked(draft, entry);
   else if (!draft.expired(entry)) {
     const { taskId, commandId } = command;
     draft.put({ ...entry, waitingTold: true });
@@ -120,7 +124,7 @@ function submit(draft: Draft, command: Command): void {
   }
 }
 
-function refusal(machine: Machine | null, command: Command, openOfTask: number): string | null {
+function refusal(machine: Machine | null, command: QueuedCommand, openOfTask: number): string | null {
   if (!machine) return "This machine is not enrolled here; choose another one.";
   if (machine.revoked) return revokedReason(machine);
   const refused = refuseCommand(command);
@@ -183,7 +187,21 @@ function hello(draft: Draft, input: Extract<EndpointInput, { kind: "hello" }>): 
   });
   draft.frames.push({ t: "welcome", epoch, name: machine.name, pingMs: limits.daemonPingMs, output });
   sendStops(draft, listed);
-  for (const entry of draft.open("queued")) draft.send(entry);
+  for (const entry of draft.open("queued")) sendAsked(draft, entry);
+}
+
+/** What nobody asked for waits for an idle machine; all else goes at once. */
+function sendAsked(draft: Draft, entry: Entry): void {
+  if (entry.command.speculative !== true) draft.send(entry);
+}
+
+/** A person took the task over: its commands are like all others. */
+function asked(draft: Draft, taskId: string): void {
+  for (const entry of draft.open().filter(({ command }) => command.taskId === taskId && command.speculative === true)) {
+    const { speculative: _, ...command } = entry.command;
+    const taken = draft.put({ ...entry, command });
+    if (taken.state === "queued" && draft.machine?.online) draft.send(taken);
+  }
 }
 
 /** Sent, and the machine never got it: it waits like before. */

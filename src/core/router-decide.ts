@@ -13,13 +13,14 @@ import { makeId } from "./ids.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
-import { planDispatch } from "./router-dispatch.ts";
+import { flippedTo, planDispatch } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { isTeamPerson, planSchedule } from "./router-schedule.ts";
+import { noSpeculation, refuseSpeculation, type SpeculationView, withStarted } from "./speculation.ts";
 
 /** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
 export type ItemProgress = { act: RouterTool | null; spoken: boolean; target: { threadId: string; chain: string } | null };
@@ -47,6 +48,7 @@ export type TurnView = {
   profiles?: readonly Pick<Profile, "name">[];
   /** Audiences of what earlier steps of this turn read. */
   heard?: readonly string[];
+  speculation?: SpeculationView;
 };
 
 type RefusedCall = { tool: string; settles: string[]; reason: string };
@@ -81,11 +83,13 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
   };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
+  let { speculation = noSpeculation } = view;
   for (const index of inOrder) {
     const call = read[index];
     if (call === undefined || ("tool" in call && routerReads.includes(call.tool))) continue;
-    const verdict = "problem" in call ? { refused: call.problem } : decideCall(view, outcome.progress, call, index);
+    const verdict = "problem" in call ? { refused: call.problem } : decideCall({ ...view, speculation }, outcome.progress, call, index);
     if ("decision" in verdict) {
+      speculation = withStarted(speculation, verdict.decision.speculation);
       outcome.decisions.push(verdict.decision);
       outcome.results[index] = JSON.stringify(verdict.result);
     } else {
@@ -141,7 +145,8 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
     const before = progress.get(item.id) ?? untouched;
     progress.set(item.id, {
       act: (speech || aside) && !settledByCode ? before.act : call.tool,
-      spoken: before.spoken || speech || settledByCode,
+      // Nobody hears of what nobody asked for.
+      spoken: before.spoken || speech || settledByCode || decision.speculation !== undefined,
       target: movesTo(decision, item) ?? before.target,
     });
   }
@@ -152,10 +157,10 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
 
 /** Where words about a dispatched item go: with the task, if it is of the task's thread or of the root above its topic. */
 function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["target"] {
-  if (decision.newTask === undefined || decision.threadId === undefined) return null;
+  if (decision.newTask === undefined || decision.threadId === undefined || decision.speculation !== undefined) return null;
   const roots = decision.effects.flatMap((effect) => (effect.kind === "open_topic" ? [effect.input.rootThreadId] : []));
   const near = item.threadId === decision.threadId || roots.includes(item.threadId);
-  return near ? { threadId: decision.threadId, chain: decision.id } : null;
+  return near ? { threadId: decision.threadId, chain: decision.chain ?? decision.id } : null;
 }
 
 const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: string; hops: number } => {
@@ -238,14 +243,6 @@ function say(
   };
 }
 
-/** [RD7] The task that this turn gave the item's thread to: its rows pass through, so a second task would do them again. A root never flips. */
-function flippedTo(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, item: InboxItem): string | null {
-  if (item.kind !== "trigger" || item.trigger.threadKey.startsWith("root:")) return null;
-  for (const [id, { act: done, target }] of progress)
-    if (done === "dispatch" && target !== null && view.items.get(id)?.threadId === item.threadId) return makeId("tsk", target.chain);
-  return null;
-}
-
 function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: Act, settled: readonly InboxItem[], id: string): Verdict {
   switch (call.tool) {
     case "record":
@@ -298,7 +295,9 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
     case "remember":
       return remember(view, call.input, settled, id);
     case "dispatch": {
-      const refusal = refuseAuthority(view, settled, id, "dispatch", "member", "start work");
+      const refusal = call.input.speculative
+        ? refuseSpeculation(view, call.input, settled)
+        : refuseAuthority(view, settled, id, "dispatch", "member", "start work");
       if (refusal !== null) return refusal;
       const flipped = settled.flatMap((item) => flippedTo(view, progress, item) ?? [])[0];
       if (flipped !== undefined) return { refused: `This thread goes to ${flipped} already: what was said there reaches that task.` };
@@ -315,6 +314,8 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       const outside = refuseAuthority(view, settled, id, call.tool, "member", what);
       if (outside !== null) return outside;
       if (task === undefined) return { refused: `There is no task ${safeId(call.input.task)}; see the tasks item.` };
+      if (task.speculative && call.tool !== "cancel")
+        return { refused: "Nobody asked for that task. If somebody does now, dispatch and name it in `adopt`; else dispatch anew." };
       if (!isOpen(task) && call.tool !== "resolve")
         return { refused: `${task.id} has ended already (${task.status}). To go on with it, use resolve.` };
       const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);

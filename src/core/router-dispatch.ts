@@ -1,14 +1,19 @@
 // A dispatch as effects: the thread flips (or a topic opens under a root), the worker starts, people hear that it does.
 import { limits } from "../protocol/limits.ts";
+import type { Policy } from "../protocol/policy.ts";
 import type { Authority } from "../protocol/principal.ts";
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
+import type { Speculation } from "../protocol/speculation.ts";
 import type { TaskStart } from "../protocol/task.ts";
+import type { Trigger } from "../protocol/trigger.ts";
 import { audienceOf } from "./audience.ts";
 import { taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
+import { adoptionOf } from "./router-adoption.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { allowingPolicy, newSpeculation, type SpeculationView } from "./speculation.ts";
 
 type DispatchInput = {
   title: string;
@@ -17,6 +22,9 @@ type DispatchInput = {
   profile?: string | undefined;
   deadlineMinutes?: number | undefined;
   acknowledge?: string | undefined;
+  speculative?: boolean | undefined;
+  adopt?: string | undefined;
+  policy?: string | undefined;
 };
 
 const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
@@ -44,17 +52,25 @@ function chooseProfile(profiles: readonly Pick<Profile, "name">[], named: string
   return { problem: `There is no profile "${excerpt(name, 40)}"; there are ${profiles.map((each) => each.name).join(", ")}.` };
 }
 
+type DispatchView = {
+  nowMs: number;
+  agentName: string;
+  machines: readonly KnownMachine[];
+  tasks: ReadonlyMap<string, KnownTask>;
+  policies: readonly Policy[];
+  profiles?: readonly Pick<Profile, "name">[];
+  speculation?: SpeculationView;
+};
+type Planned = { decision: PlannedDecision; result: object } | { refused: string };
+
 /** The decision with everything that starts the task. Its authority has been checked. */
-export function planDispatch(
-  view: { nowMs: number; machines: readonly KnownMachine[]; profiles?: readonly Pick<Profile, "name">[] },
-  input: DispatchInput,
-  settled: readonly InboxItem[],
-  decision: PlannedDecision,
-): { decision: PlannedDecision; result: object } | { refused: string } {
+export function planDispatch(view: DispatchView, input: DispatchInput, settled: readonly InboxItem[], decision: PlannedDecision): Planned {
   const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
   // The earliest of its thread: what follows it there reaches the worker by itself.
   const first = triggers.filter((item) => item.threadId === triggers[0]?.threadId).sort((a, b) => a.seq - b.seq)[0];
   if (first === undefined) return { refused: "Work starts from what a person asked: settle that trigger, not only a report." };
+  if (input.speculative !== true && triggers.every((item) => item.trigger.principal.role === "bot"))
+    return { refused: "A program alone starts no work: record it, or ask_human. Only a policy that allows speculation may do more." };
   const machine = chooseMachine(view.machines, input.machine);
   if (machine !== null && "problem" in machine) return { refused: machine.problem };
   const profile = chooseProfile(view.profiles ?? [{ name: defaultProfile }], input.profile);
@@ -62,42 +78,41 @@ export function planDispatch(
   const title = excerpt(stripMarkers(input.title).replace(/\s+/g, " "), 120);
   const goal = stripMarkers(input.goal);
   if (title === "" || goal === "") return { refused: "A dispatch needs a title and a goal in words." };
+  const wanted = { title, goal, profile: profile.name, machine };
+  if (input.speculative === true) return planSpeculative(view, input, wanted, first, decision);
+  const adoption = adoptionOf(view, input.adopt, triggers, decision.authority);
+  if (adoption.what === "refused") return adoption;
+  if (adoption.what === "hand_over") return planHandOver(view.agentName, adoption.row, adoption.text, first, decision);
+  const adopted = adoption.what === "adopt" ? adoption : null;
 
-  const taskId = makeId("tsk", decision.id);
+  const taskId = adopted?.task.id ?? makeId("tsk", decision.id);
+  const authority = adopted?.authority ?? decision.authority;
   const { trigger } = first;
   const threadId = isRoot(first) ? threadIdOf(trigger.source, trigger.place, `topic:${taskId}`) : first.threadId;
   const tainted =
     triggers.some((item) => taints(item.trigger.principal)) || settled.some((item) => item.kind === "report" && item.report.tainted);
   const hops = Math.max(...triggers.map((item) => item.trigger.hops));
   const start: TaskStart = {
-    taskId,
-    decisionId: decision.id,
-    title,
-    goal,
+    ...startOf(wanted, taskId, decision.id, first, view.nowMs),
     quote: {
       // In a topic the asking row has an id of its own.
       triggerId: isRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
       from: trigger.principal,
       text: trigger.text,
     },
-    authority: decision.authority,
+    authority,
     tainted,
-    profile: profile.name,
-    endpoint: machine === null ? null : { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces },
     threadId,
-    source: trigger.source,
-    place: trigger.place,
     maxModelCalls: limits.maxModelCallsPerTask,
     ...(input.deadlineMinutes === undefined ? {} : { deadlineMs: view.nowMs + Math.round(input.deadlineMinutes * 60_000) }),
-    atMs: view.nowMs,
   };
   const others = otherThreads(triggers, first);
   const acknowledge = stripMarkers(input.acknowledge ?? "");
   const effects: RouterEffect[] = [
     ...opening(first, threadId, taskId, title, decision.id),
     ...others.map((item): RouterEffect => subscribeTo(item, taskId, decision.id)),
-    { kind: "start", taskId, input: start },
-    ...rootRest(triggers, first, taskId, decision.authority),
+    ...(adopted === null ? [{ kind: "start" as const, taskId, input: start }] : adopting(start, trigger, decision.id)),
+    ...rootRest(triggers, first, taskId, authority),
     ...(acknowledge === ""
       ? []
       : [
@@ -108,26 +123,176 @@ export function planDispatch(
           }),
         ]),
   ];
+  const fresh = freshTask(start, first, { machine: machine?.name ?? null, hops, nowMs: view.nowMs });
+  const { status, line, machine: at, startedMs, endedMs } = adopted?.task ?? fresh;
   const newTask: KnownTask = {
-    id: taskId,
-    title,
-    threadId,
+    ...fresh,
     threads: [threadId, ...others.map((item) => item.threadId)],
-    decisionId: decision.id,
-    authority: decision.authority,
-    tainted,
-    status: "queued",
-    line: "",
-    machine: machine?.name ?? null,
-    source: trigger.source,
-    place: trigger.place,
-    audience: audienceOf(trigger),
-    hops,
-    startedMs: view.nowMs,
-    updatedMs: view.nowMs,
-    endedMs: null,
+    tainted: tainted || adopted?.task.tainted === true,
+    ...{ status, line, machine: at, startedMs, endedMs },
   };
-  return { decision: { ...decision, taskId, threadId, effects, newTask }, result: { started: taskId, thread: threadId } };
+  const ended = adoption.what === "instead" ? adoption.rows : [];
+  return {
+    decision: {
+      ...decision,
+      taskId,
+      threadId,
+      effects: [...effects, ...ended.map((row) => endSpeculation(row, view.agentName, "a person asked, and has a task of their own"))],
+      newTask,
+      // After its own start, which may still be on its way.
+      ...(adopted === null ? {} : { chain: adopted.row.decisionId, adopted: adopted.row.taskId }),
+      ...(ended.length === 0 ? {} : { replaced: ended.map((row) => row.taskId) }),
+    },
+    result: { [adopted === null ? "started" : "adopted"]: taskId, thread: threadId },
+  };
+}
+
+type Wanted = { title: string; goal: string; profile: string; machine: KnownMachine | null };
+
+const startOf = (
+  { title, goal, profile, machine }: Wanted,
+  taskId: string,
+  decisionId: string,
+  { trigger, threadId }: QueuedTrigger,
+  atMs: number,
+): Omit<TaskStart, "authority" | "maxModelCalls"> => ({
+  taskId,
+  decisionId,
+  title,
+  goal,
+  quote: { triggerId: trigger.id, from: trigger.principal, text: trigger.text },
+  tainted: false,
+  profile,
+  endpoint: machine === null ? null : { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces },
+  threadId,
+  source: trigger.source,
+  place: trigger.place,
+  atMs,
+});
+
+const freshTask = (
+  start: TaskStart,
+  { trigger }: QueuedTrigger,
+  { machine, hops, nowMs }: { machine: string | null; hops: number; nowMs: number },
+): KnownTask => ({
+  id: start.taskId,
+  title: start.title,
+  threadId: start.threadId,
+  threads: [],
+  decisionId: start.decisionId,
+  authority: start.authority,
+  tainted: start.tainted,
+  status: "queued",
+  line: "",
+  machine,
+  source: start.source,
+  place: start.place,
+  audience: audienceOf(trigger),
+  hops,
+  startedMs: nowMs,
+  updatedMs: nowMs,
+  endedMs: null,
+});
+
+/** [SP2] It begins, and nothing else happens: no thread passes through to it, and nobody is told. */
+function planSpeculative(
+  view: DispatchView,
+  input: DispatchInput,
+  wanted: Wanted,
+  first: QueuedTrigger,
+  decision: PlannedDecision,
+): Planned {
+  const policy = allowingPolicy(view.policies, input.policy);
+  if (policy === null) return { refused: "No policy allows it." };
+  const taskId = makeId("tsk", decision.id);
+  const { nowMs } = view;
+  const start: TaskStart = {
+    ...startOf(wanted, taskId, decision.id, first, nowMs),
+    authority: decision.authority,
+    maxModelCalls: policy.speculation.callsPerTask,
+    deadlineMs: nowMs + limits.speculationMs,
+    speculative: true,
+  };
+  const { title, machine } = wanted;
+  const newTask = { ...freshTask(start, first, { machine: machine?.name ?? null, hops: first.trigger.hops, nowMs }), speculative: true };
+  return {
+    decision: {
+      ...decision,
+      reason: excerpt(`speculation by ${policy.id}: ${title}`, 300),
+      taskId,
+      threadId: first.threadId,
+      effects: [{ kind: "start", taskId, input: start }],
+      newTask,
+      speculation: newSpeculation(policy, { taskId, decisionId: decision.id, title }, first, nowMs),
+    },
+    result: { started: taskId, speculative: true },
+  };
+}
+
+/** [SP5] The task is told whose it is now, and in whose words; what it knows it keeps. */
+const adopting = (start: TaskStart, trigger: Trigger, decisionId: string): RouterEffect[] => [
+  { kind: "adopt", taskId: start.taskId, input: start },
+  {
+    kind: "tell",
+    taskId: start.taskId,
+    input: {
+      id: decisionId,
+      text: `${trigger.principal.name} asks for this now, so report to them as for any task. Their words: ${trigger.text}\n\nWhat the router says of it: ${start.goal}`,
+      authority: start.authority,
+      tainted: start.tainted,
+    },
+  },
+];
+
+/** A word of code: whoever's the task is, nobody needs it. */
+export const endSpeculation = ({ taskId }: Pick<Speculation, "taskId">, agentName: string, reason: string): RouterEffect => ({
+  kind: "cancel",
+  taskId,
+  input: { by: { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" }, reason: excerpt(reason, 300) },
+});
+
+/** The offer is taken back: what nobody answered is answered by code. */
+export const withdrawOffer = (
+  row: Pick<Speculation, "threadId" | "why" | "taskId">,
+  outboundId: string,
+  agentName: string,
+): RouterEffect => ({
+  kind: "withdraw",
+  threadId: row.threadId,
+  input: {
+    outboundId,
+    verdict: "decline",
+    by: { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" },
+    via: "router",
+    reason: row.why,
+    taskId: row.taskId,
+  },
+});
+
+/** [SP5] The task is done, and its result waits as an offer: whoever asks for it gets it, and the offer is taken back. */
+function planHandOver(agentName: string, row: Speculation, text: string, first: QueuedTrigger, decision: PlannedDecision): Planned {
+  const { trigger, threadId } = first;
+  const { taskId } = row;
+  const place = { threadId, source: trigger.source, hops: trigger.hops };
+  const asked = { ...row, why: "somebody asked for it, and has it" };
+  const withdraw = row.offerId === null ? [] : [withdrawOffer(asked, row.offerId, agentName)];
+  const post = postEffect(decision.id, place, "relay", text, { triggerId: trigger.id, taskId });
+  return {
+    decision: { ...decision, taskId, threadId, effects: [...withdraw, post], chain: row.decisionId, adopted: taskId },
+    result: { adopted: taskId, said: post.input.id },
+  };
+}
+
+/** [RD7] The task that this turn gave the item's thread to: its rows pass through, so a second task would do them again. A root never flips. */
+export function flippedTo(
+  view: { items: ReadonlyMap<string, InboxItem> },
+  progress: ReadonlyMap<string, { act: string | null; target: { chain: string } | null }>,
+  item: InboxItem,
+): string | null {
+  if (item.kind !== "trigger" || isRoot(item)) return null;
+  for (const [id, { act, target }] of progress)
+    if (act === "dispatch" && target !== null && view.items.get(id)?.threadId === item.threadId) return makeId("tsk", target.chain);
+  return null;
 }
 
 function opening(first: QueuedTrigger, threadId: string, taskId: string, title: string, decisionId: string): RouterEffect[] {

@@ -165,6 +165,7 @@ function tasksItem(input: TurnInput): RouterItem {
     title: isPrivate(task) ? "(of another conversation)" : task.title,
     status: task.status,
     thread: task.threadId,
+    ...(task.speculative ? { speculative: true } : {}),
     ...(task.machine === null || input.lane === "public" ? {} : { machine: task.machine }),
     // What a task that read public text did last may hold that text.
     line: task.tainted || input.lane === "public" || isPrivate(task) ? "" : task.line,
@@ -181,6 +182,7 @@ function tasksItem(input: TurnInput): RouterItem {
 }
 
 const concerns = (task: KnownTask, items: readonly InboxItem[]): boolean =>
+  !task.speculative &&
   items.some((item) =>
     item.kind === "report" ? item.report.taskId === task.id : task.threads.includes(item.threadId) || item.tasks.includes(task.id),
   );

@@ -136,7 +136,8 @@ export const taskEntry = (task: KnownTask, goal: string | null): Omit<MemoryEntr
   id: task.id,
   kind: "task",
   lane: task.tainted ? "public" : "team",
-  threadId: task.threadId,
+  // What nobody asked for is of no thread: only the team finds it.
+  threadId: task.speculative ? "" : task.threadId,
   audience: task.audience,
   title: task.title,
   body: goal,

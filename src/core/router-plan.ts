@@ -5,6 +5,7 @@ import type { FollowedPolicy } from "../protocol/policy.ts";
 import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
+import type { Speculation } from "../protocol/speculation.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
@@ -24,6 +25,13 @@ export type RouterEffect =
   | { kind: "unsubscribe"; threadId: string; input: Input<ThreadRpc, "unsubscribe"> }
   /** `tainted` of the start is completed by what `subscribe` answered. */
   | { kind: "start"; taskId: string; input: TaskStart }
+  /** A speculative task becomes the one of a person; completed like a start. */
+  | { kind: "adopt"; taskId: string; input: TaskStart }
+  /** The result of speculation: it waits until a person releases it. */
+  | { kind: "offer"; threadId: string; input: Input<ThreadRpc, "offer"> }
+  | { kind: "withdraw"; threadId: string; input: Input<ThreadRpc, "decideOffer"> }
+  /** In the conversation of each owner. */
+  | { kind: "tell_owners"; input: { decisionId: string; text: string } }
   | { kind: "post"; threadId: string; input: OutboundIntent }
   | { kind: "decide_offer"; threadId: string; input: Input<ThreadRpc, "decideOffer"> }
   | { kind: "tell"; taskId: string; input: Input<WorkerSessionRpc, "tell"> }
@@ -75,6 +83,11 @@ export type PlannedDecision = {
   effects: RouterEffect[];
   chain?: string;
   newTask?: KnownTask;
+  /** Nobody asked for `newTask`. */
+  speculation?: Speculation;
+  /** The speculative task that a person took over, and those that end because of it. */
+  adopted?: string;
+  replaced?: string[];
   schedule?: ScheduleEdit;
   proposal?: Proposal;
   fact?: { fact: Fact; replaces: string | null };
@@ -180,6 +193,10 @@ export const completeStart = (start: TaskStart, earlier: readonly EffectResult[]
 
 /** Effects that make a thread pass through; a turn waits for them, and their thread is held back until then. */
 export const flips = (effect: RouterEffect): boolean => effect.kind === "subscribe";
+
+/** The task that an effect sets to work, or gives to a person. */
+export const startedBy = (effect: RouterEffect): string | null =>
+  effect.kind === "start" || effect.kind === "adopt" || effect.kind === "reopen" ? effect.taskId : null;
 
 /** Said by code, once an outage and thread: the message is kept, the model cannot answer yet. */
 export function tellWaiting(item: QueuedTrigger, text: string, turn: number): PlannedDecision {

@@ -1,7 +1,7 @@
 // What people are told about rules and policies: a rule in one sentence, what it would have done, and the list of what holds.
 import type { RulesTrial } from "../protocol/console.ts";
 import type { GateRule } from "../protocol/gate.ts";
-import type { PolicyChange, SavedPolicy } from "../protocol/policy.ts";
+import type { PolicyChange, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
 import type { Outcome } from "../protocol/trigger.ts";
 import { excerpt } from "./context.ts";
 
@@ -56,22 +56,33 @@ export function trialWords(trial: RulesTrial, ruleId: string): string {
 
 /** What a change makes of a policy; null when there is nothing that it could change. */
 export function changed(
-  known: Pick<SavedPolicy, "text" | "enabled"> | undefined,
+  known: Pick<SavedPolicy, "text" | "enabled" | "speculation"> | undefined,
   change: PolicyChange,
-): { text: string; enabled: boolean } | null {
+): Pick<PolicyInput, "text" | "enabled" | "speculation"> | null {
   const text = change.text ?? known?.text;
-  return text === undefined ? null : { text, enabled: change.on ?? known?.enabled ?? true };
+  const speculation = change.speculation === undefined ? known?.speculation : (change.speculation ?? undefined);
+  if (text === undefined) return null;
+  return { text, enabled: change.on ?? known?.enabled ?? true, ...(speculation === undefined ? {} : { speculation }) };
 }
+
+/** What a policy lets start by itself, in a sentence's part. */
+const allowsWords = ({ speculation }: Pick<PolicyInput, "speculation">): string => {
+  if (speculation === undefined) return "lets nothing start by itself";
+  const places = speculation.places.map(({ source, place }) => `${source} ${place === "*" ? "(every place)" : place}`).join(", ");
+  const { callsPerTask, callsPerDay, maxWastedCalls } = speculation;
+  return `lets work start by itself in ${places}, with ${callsPerTask} model calls a task and ${callsPerDay} a day, until ${maxWastedCalls} were wasted in a week`;
+};
 
 /** The policy as it would be, beside how it is. */
 export function changeWords(known: SavedPolicy | undefined, change: PolicyChange): string | null {
   const next = changed(known, change);
   if (next === null) return null;
   const state = next.enabled ? "on" : "off";
-  if (known === undefined) return `a new policy “${change.id}”, ${state}: “${excerpt(next.text, 400)}”`;
+  const allows = next.speculation === undefined && known?.speculation === undefined ? "" : `; it ${allowsWords(next)}`;
+  if (known === undefined) return `a new policy “${change.id}”, ${state}: “${excerpt(next.text, 400)}”${allows}`;
   const was = known.enabled ? "on" : "off";
   const words = next.text === known.text ? "with the same words" : `“${excerpt(known.text, 200)}” → “${excerpt(next.text, 300)}”`;
-  return `the policy “${change.id}” (version ${known.version}), ${was === state ? state : `${was} → ${state}`}, ${words}`;
+  return `the policy “${change.id}” (version ${known.version}), ${was === state ? state : `${was} → ${state}`}, ${words}${allows}`;
 }
 
 /** What holds: every policy, and the rules that were made in the chat. */
@@ -79,7 +90,10 @@ export function listWords(policies: readonly SavedPolicy[], rules: readonly Gate
   const lines = [
     ...policies
       .slice(0, listed)
-      .map(({ id, version, enabled, text }) => `- ${id} (${enabled ? "on" : "off"}, version ${version}): ${excerpt(text, 80)}`),
+      .map(
+        ({ id, version, enabled, text, speculation }) =>
+          `- ${id} (${enabled ? "on" : "off"}, version ${version}${speculation ? ", starts work by itself" : ""}): ${excerpt(text, 80)}`,
+      ),
     ...rules.slice(0, listed).map((rule) => `- ${rule.id.slice(chatPrefix.length)}: ${ruleWords(rule)}`),
   ];
   if (lines.length === 0) return "There is no policy, and no rule was made in the chat. The console shows the rules that ship.";

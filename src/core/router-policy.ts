@@ -79,12 +79,14 @@ export function planPolicy(
   }
   const about = { id: makeId("rul", decision.id), threadId: said.threadId, by: trigger.principal.id, atMs: view.nowMs, saved: false };
   if (input.change !== undefined) {
-    const { id, text, on } = input.change;
-    if (text === undefined && on === undefined) return { refused: "Say in `change` what its new text is, or whether it is on." };
+    const { id, text, on, speculation } = input.change;
+    if (text === undefined && on === undefined && speculation === undefined)
+      return { refused: "Say in `change` what its new text is, or whether it is on." };
     const change: PolicyChange = {
       id,
       ...(text === undefined ? {} : { text: stripMarkers(text) }),
       ...(on === undefined ? {} : { on }),
+      ...(speculation === undefined ? {} : { speculation }),
     };
     return act(
       { do: "propose_policy", id: about.id, change },

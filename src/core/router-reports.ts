@@ -17,7 +17,9 @@ export type ReportPlan = {
 };
 
 /** [RR1] A report changes the task's line, and one of: code says it, the model decides, or nobody is disturbed. */
-export function planReport(report: Report, known: KnownTask | null, others: readonly KnownTask[], turn: number): ReportPlan {
+export function planReport(given: Report, known: KnownTask | null, others: readonly KnownTask[], turn: number): ReportPlan {
+  // [SP5] A task that was taken over answers where it was asked for, also if it did not know that yet.
+  const report = known === null ? given : { ...given, threadId: known.threadId };
   const task = updated(known ?? taskOfReport(report), report);
   switch (report.kind) {
     case "progress":

@@ -65,6 +65,8 @@ export type KnownTask = {
   startedMs: number;
   updatedMs: number;
   endedMs: number | null;
+  /** Nobody asked for it. */
+  speculative?: boolean;
   /** How often it was tried again, and on other machines. */
   retries?: number;
   reroutes?: number;

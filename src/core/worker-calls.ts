@@ -6,8 +6,9 @@ import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 import { laneOf } from "./authority.ts";
 import { ownerOf } from "./ids.ts";
-import { toolsOf } from "./profiles.ts";
+import { mayUse, toolsOf } from "./profiles.ts";
 import { fitSum } from "./worker-context.ts";
+import { isWork, repeatsNoticed } from "./worker-failure.ts";
 import type { MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
 
 export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
@@ -53,8 +54,38 @@ export function isOwn(task: TaskState, id: string, own: Own): boolean {
   );
 }
 
+const silent = "Nobody asked for this task, so nobody hears of it before it is done";
+
+/** [SP2] Why a task that nobody asked for may not do this; null when it may. Its children speak to it alone, so they may. */
+function whyNotUnasked(task: TaskState, call: WorkerCall): string | null {
+  if (task.start.speculative !== true) return null;
+  switch (call.tool) {
+    case "subscribe":
+    case "unsubscribe":
+    case "hand_back":
+      return `${silent}: it follows no thread. Read by recall.`;
+    case "push":
+    case "propose":
+      return `${silent}: nothing of it leaves by itself. Say in your report what you made; its words are offered to people.`;
+    case "report":
+      return task.start.parent === undefined && /^(question|blocked|answer)$/.test(call.input.kind)
+        ? `${silent}: you cannot ask or answer. Find out what you can by yourself; then report done, or failed.`
+        : null;
+    default:
+      return null;
+  }
+}
+
+/** Why a call is not carried out, whatever its input; null when it may be. */
+export function whyNotCall(task: TaskState, call: WorkerCall, repeated: boolean): string | null {
+  if (!mayUse(task.profile, call.tool)) return notOfProfile(task, call.tool);
+  const unasked = whyNotUnasked(task, call);
+  if (unasked !== null) return unasked;
+  return repeated && isWork(call.tool) ? `the same was just done ${repeatsNoticed - 1} times; it is not done again` : null;
+}
+
 /** What a model hears that asks for a tool which its profile lacks. */
-export const notOfProfile = (task: TaskState, tool: string): string =>
+const notOfProfile = (task: TaskState, tool: string): string =>
   `${tool} is not a tool of the profile ${task.profile.name}. Its tools are: ${Object.keys(toolsOf(task.profile)).join(", ")}. If the work needs others, use hand_off or report it.`;
 
 const maxWaitMs = 30 * 24 * 60 * 60_000;

@@ -90,6 +90,7 @@ export function goalItem(task: TaskState): WorkerItem {
     authority: start.authority,
     tainted: task.tainted,
     modelCalls: task.allowance,
+    ...(start.speculative === true ? { speculative: true } : {}),
     ...(start.deadlineMs === undefined ? {} : { deadlineMs: start.deadlineMs }),
   };
 }

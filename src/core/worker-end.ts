@@ -96,7 +96,14 @@ function voidCall(change: Change): void {
 /** [W10] The end: nothing stays open, nothing passes through any more, and rows that no step took go back to the router. */
 export function endTask(
   change: Change,
-  end: { status: "done" | "failed" | "cancelled"; text: string; key: string; confidence?: number; callId?: string },
+  end: {
+    status: "done" | "failed" | "cancelled";
+    text: string;
+    key: string;
+    confidence?: number;
+    straightforward?: boolean;
+    callId?: string;
+  },
   pending: readonly InboxRow[],
   open: readonly WorkerCommand[],
   nowMs: number,
@@ -111,6 +118,7 @@ export function endTask(
     kind: end.status,
     text: end.text,
     ...(end.confidence === undefined ? {} : { confidence: end.confidence }),
+    ...(end.straightforward === true ? { straightforward: true } : {}),
     status: end.status,
     nowMs,
   });

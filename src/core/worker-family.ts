@@ -2,7 +2,7 @@
 import type { TaskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
-import { finalStatuses, type Report, type TaskStart } from "../protocol/task.ts";
+import { finalStatuses, type Report, type Spend, type TaskStart } from "../protocol/task.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { excerpt } from "./context.ts";
 import { childId, makeId } from "./ids.ts";
@@ -94,6 +94,7 @@ export function childReported(task: TaskState, row: InboxRow, report: Report, un
   if (child?.open && finalStatuses.includes(report.status)) {
     const returned = task.mode.mode === "ended" ? 0 : Math.max(0, Math.min(child.share, report.callsLeft ?? 0));
     next.allowance += returned;
+    next.spent = addSpend(task.spent, report.spent);
     next.children = task.children.map((each) => (each.taskId === child.taskId ? { ...each, open: false } : each));
     change.events.push({
       kind: "task.child",
@@ -118,6 +119,13 @@ export function childReported(task: TaskState, row: InboxRow, report: Report, un
   if (mode.mode === "working") next.line = oneLine(`${report.title}: ${report.text}`);
   return change;
 }
+
+/** What was spent, and more of it as far as it is known. */
+export const addSpend = (a: Spend, b: Partial<Spend> | null | undefined): Spend => ({
+  calls: a.calls + (b?.calls ?? 0),
+  inputTokens: a.inputTokens + (b?.inputTokens ?? 0),
+  outputTokens: a.outputTokens + (b?.outputTokens ?? 0),
+});
 
 /** [WC3] A hand-off is a record: from, to, why, what is known, at which step. After four of them a human decides. */
 export function handOff(change: Change, call: HandOff, step: number, saved: readonly Profile[], nowMs: number): Spoken {

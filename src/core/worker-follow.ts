@@ -9,7 +9,7 @@ import { excerpt } from "./context.ts";
 import { makeId, threadIdOf } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
 import { requireAuthority } from "./worker-end.ts";
-import { type Change, changeOf, type InboxItem, type TaskState } from "./worker-state.ts";
+import { type Change, changeOf, type InboxItem, type TaskState, type WorkerCommand } from "./worker-state.ts";
 
 /** Threads that one task follows. */
 const maxThreads = 10;
@@ -57,6 +57,30 @@ export function handBack(change: Change, item: InboxItem | null, input: { trigge
   change.events.push({ kind: "task.released", threadId: item.threadId, threadSeqs: [item.row.seq] });
   change.effects.push({ effect: "release", threadId: item.threadId, rows: [row] });
   return null;
+}
+
+/** [SP5] A person asked for what this task does already: it is theirs now, and goes on with all that it knows. Twice is once. */
+export function adoptTask(task: TaskState, start: TaskStart, open: readonly WorkerCommand[]): Change | null {
+  if (task.start.speculative !== true) return null;
+  const change = changeOf(task, `asked for by ${start.quote.from.name}`);
+  const next = change.task;
+  // Where it works stays, and the goal that it works on: the new words reach it as a message.
+  next.start = { ...start, goal: task.start.goal, profile: task.start.profile, endpoint: task.start.endpoint ?? start.endpoint };
+  next.tainted = task.tainted || start.tainted;
+  next.threads = [...new Set([start.threadId, ...task.threads])];
+  next.allowance = Math.max(task.allowance, start.maxModelCalls);
+  next.deadlineTold = false;
+  next.overdue = false;
+  const { speculative: _, ...card } = task.card;
+  next.card = { ...card, threadId: start.threadId };
+  next.line = oneLine(`Asked for by ${start.quote.from.name}`);
+  for (const endpointId of new Set(open.map((command) => command.endpointId))) change.effects.push({ effect: "asked", endpointId });
+  if (task.mode.mode === "ended") {
+    next.line = task.line;
+    change.effects.push({ effect: "unsubscribe", threadId: start.threadId, reason: "the task has ended" });
+  }
+  change.events.push({ kind: "task.adopted", by: start.quote.from, threadId: start.threadId, decisionId: start.decisionId });
+  return change;
 }
 
 export type Reopening = {

@@ -52,5 +52,6 @@ How you report
 - \`done\` ends the task: the answer first, short, with the facts that prove it (names, numbers, exit codes). \`confidence\` is your honest share of certainty, from 0 to 1.
 - \`failed\` ends the task: what you tried, what stopped you, what would help.
 - \`question\` asks one thing that only a person can decide; \`blocked\` says what you need. Both wait for an answer. \`answer\` is heard at once and the work goes on: for a person who asks how far you are. \`progress\` is for long work and disturbs nobody.
+- \`speculative\` in the goal: nobody asked for this task, and nobody knows of it. You cannot ask anybody. Finish it within its few steps. Report \`done\` with \`straightforward: true\` only when the result is confirmed and can be used as it is; its text is offered to people as a message, in which you say what you found or made and how you know. Otherwise report \`failed\`: it is dropped, and nobody is disturbed.
 - {"not_sent": …} means that your report was not sent, because something arrived that you have not read. Read it, then report again.
 - A report is shown to people as it is: plain words, no ids unless they help.`;

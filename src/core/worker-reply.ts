@@ -6,25 +6,24 @@ import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
 import { refuseCommand } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
-import { mayUse } from "./profiles.ts";
 import {
   type CommandMaker,
   isMachineTool,
   isOwn,
   type MachineCall,
   mayRecall,
-  notOfProfile,
   parseCall,
   resultsOf,
   waitUntilMs,
+  whyNotCall,
   withoutTwins,
 } from "./worker-calls.ts";
 import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
 import { checksToAwait } from "./worker-checks.ts";
 import { isContext } from "./worker-context.ts";
 import { endTask, muteReply } from "./worker-end.ts";
-import { countRepeat, isWork, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
-import { handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
+import { countRepeat, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
+import { addSpend, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
 import { propose } from "./worker-propose.ts";
@@ -79,6 +78,7 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
     ];
   next.open = { kind: "none" };
   change.events.push({ kind: "task.model", step, phase: "settle", model: facts.model, consumed: [], ms: facts.ms, usage: reply.usage });
+  next.spent = addSpend(task.spent, reply.usage);
   change.messages.push({ role: "assistant", text: reply.text, calls });
   if (calls.length === 0) return muteReply(change, step, facts);
   next.mute = 0;
@@ -143,18 +143,15 @@ class Deciding {
     const { task } = this.#change;
     const repeated = countRepeat(task, raw) >= repeatsNoticed;
     const call = parseCall(raw);
+    const refused = "problem" in call ? null : whyNotCall(task, call, repeated);
     const outcome: Done | Asked =
       task.mode.mode === "ended"
         ? { output: { refused: "the task has ended" }, again: false }
         : "problem" in call
           ? this.#refused(raw.callId, raw.tool, { error: call.problem })
-          : !mayUse(task.profile, call.tool)
-            ? this.#refused(raw.callId, raw.tool, {
-                refused: notOfProfile(task, call.tool),
-              })
-            : repeated && isWork(call.tool)
-              ? this.#refused(raw.callId, raw.tool, { refused: `the same was just done ${repeatsNoticed - 1} times; it is not done again` })
-              : this.#decide(call);
+          : refused !== null
+            ? this.#refused(raw.callId, raw.tool, { refused })
+            : this.#decide(call);
     const step = { step: this.#step, callId: raw.callId, tool: raw.tool, tainting: false };
     if ("read" in outcome) {
       this.#change.calls.push({ ...step, output: null });
@@ -366,7 +363,10 @@ class Deciding {
         if (kind === "failed" && retriesFirst(task))
           return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
         this.#ledger(call.callId, call.tool, "done", kind);
-        const confidence = kind === "done" ? { confidence: call.input.confidence ?? 0.5 } : {};
+        const confidence =
+          kind === "done"
+            ? { confidence: call.input.confidence ?? 0.5, ...(call.input.straightforward === true ? { straightforward: true } : {}) }
+            : {};
         if (task.backlog.length > 0) {
           // [WI5] This work has reported; the task goes on with what was queued behind it.
           addReport(this.#change, { id, kind, text, ...confidence, status: "running", nowMs });

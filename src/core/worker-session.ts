@@ -104,8 +104,9 @@ export function startTask(
 ): Change {
   const change = changeOf(newTask(start, threads, nowMs, profile), "dispatched by the router");
   const { task } = change;
-  // A profile of its own brings its own budget; a child's is what it was given.
-  if (start.parent === undefined && (profile.version > 0 || profile.name !== defaultProfile)) task.allowance = profile.modelCalls;
+  // A profile of its own brings its own budget; a child's, and a speculative one's, is what it was given.
+  if (start.parent === undefined && start.speculative !== true && (profile.version > 0 || profile.name !== defaultProfile))
+    task.allowance = profile.modelCalls;
   change.events.push({
     kind: "task.started",
     title: start.title,

@@ -1,14 +1,14 @@
 // The state of one worker session, and the shape of every change to it: data in, data out.
 import type { Command, SettledCommand } from "../protocol/command.ts";
 import type { TaskEvent } from "../protocol/events.ts";
-import type { ArtifactId, CommandId, EndpointId, ReportId, TaskId, ThreadId } from "../protocol/ids.ts";
+import type { ArtifactId, CommandId, EndpointId, TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { OfferKind, OfferState } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
-import type { Note, Report, TaskCard, TaskStart } from "../protocol/task.ts";
+import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
@@ -93,6 +93,8 @@ export type TaskState = {
   commands: number;
   /** The one retry of a failure was used up. */
   retried: boolean;
+  /** What was spent beside the own steps: the children's calls, and tokens of all. */
+  spent: Spend;
   /** Replies without any call, in a row. */
   mute: number;
   repeat: { key: string; count: number };
@@ -153,6 +155,8 @@ export type WorkerEffect =
   | { effect: "submit"; endpointId: EndpointId; command: Command }
   | { effect: "stop"; endpointId: EndpointId; commandId: CommandId; why: string }
   | { effect: "stop_task"; endpointId: EndpointId; epoch: number }
+  /** Somebody asks for it now: its commands wait for nobody any more. */
+  | { effect: "asked"; endpointId: EndpointId }
   /** To the router, or to the parent of a child. */
   | { effect: "report"; report: Report }
   | { effect: "start_child"; start: TaskStart }
@@ -250,6 +254,8 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
       return { id: `stop:${effect.commandId}`, target: effect.endpointId };
     case "stop_task":
       return { id: `stop_task:${effect.endpointId}`, target: effect.endpointId };
+    case "asked":
+      return { id: `asked:${effect.endpointId}`, target: effect.endpointId };
     case "report":
       return { id: effect.report.id, target: "router" };
     case "start_child":
@@ -308,11 +314,12 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     handOffs: 0,
     commands: 0,
     retried: false,
+    spent: { calls: 0, inputTokens: 0, outputTokens: 0 },
     mute: 0,
     repeat: { key: "", count: 0 },
     notices: [],
-    // A child hears its parent alone.
-    threads: [...new Set(start.parent === undefined ? [start.threadId, ...threads] : threads)],
+    // A child hears its parent alone, and what nobody asked for is heard of nowhere.
+    threads: [...new Set(start.parent === undefined && start.speculative !== true ? [start.threadId, ...threads] : threads)],
     awaited: [],
     line,
     accepted: null,
@@ -323,6 +330,7 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
       status: "queued",
       ...(start.endpoint === null ? {} : { machine: start.endpoint.name }),
       line,
+      ...(start.speculative === true ? { speculative: true } : {}),
       modelCalls: 0,
       startedMs: nowMs,
       updatedMs: nowMs,
@@ -345,10 +353,13 @@ export const onBehalf = (task: TaskState): Principal => ({
   onBehalfOf: task.start.authority,
 });
 
+/** All that a task has spent so far. */
+const spentOf = ({ steps, spent }: TaskState): Spend => ({ ...spent, calls: steps + spent.calls });
+
 /** Makes a report and everything that goes with it. */
 export function addReport(
   change: Change,
-  input: { id: ReportId; kind: Report["kind"]; text: string; confidence?: number; status: Report["status"]; nowMs: number; offer?: string },
+  input: Pick<Report, "id" | "kind" | "text" | "confidence" | "straightforward" | "offer" | "status"> & { nowMs: number },
 ): void {
   const { start, tainted } = change.task;
   const report: Report = {
@@ -359,11 +370,13 @@ export function addReport(
     text: input.text.slice(0, 20_000),
     ...(input.confidence === undefined ? {} : { confidence: input.confidence }),
     ...(input.offer === undefined ? {} : { offer: input.offer }),
+    ...(input.straightforward === true ? { straightforward: true } : {}),
     threadId: start.threadId,
     authority: start.authority,
     tainted,
     status: input.status,
     ...(start.parent === undefined ? {} : { callsLeft: Math.max(0, change.task.allowance - change.task.steps) }),
+    ...(finalStatuses.includes(input.status) ? { spent: spentOf(change.task) } : {}),
     atMs: input.nowMs,
   };
   change.reports.push(report);

@@ -1,11 +1,12 @@
 // The console's door to policies in plain language, and to a person's word on a decision.
 import { Hono } from "hono";
 import * as z from "zod/mini";
-import { routerName } from "../env.ts";
+import { readConfig, routerName } from "../env.ts";
 import type { PoliciesAnswer } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { decisionId } from "../protocol/ids.ts";
 import { policyInput } from "../protocol/policy.ts";
+import type { SpeculationAnswer } from "../protocol/speculation.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { listPolicies, policyMarks, policyVersions, saveMark, savePolicy } from "../storage/policies.ts";
 import type { ConsoleEnv } from "./console-access.ts";
@@ -28,6 +29,22 @@ policiesDoor.get("/:id", async (c) => {
 policiesDoor.post("/", async (c) => {
   const input = await bodyOf(c, policyInput);
   return c.json(await fromD1(c.env.DB, (db) => savePolicy(db, input, "operator", Date.now())), 201);
+});
+
+/** The ledger of what nobody asked for, and whether any policy lets something start at all. */
+export const speculationDoor = new Hono<ConsoleEnv>();
+
+speculationDoor.get("/", async (c) => {
+  const [policies, ledger] = await Promise.all([fromD1(c.env.DB, listPolicies), c.env.ROUTER.getByName(routerName).speculation()]);
+  const allowed = policies.some(({ enabled, speculation }) => enabled && speculation !== undefined);
+  const { router, worker } = readConfig(c.env).model;
+  const off =
+    router.provider === "offline" || worker.provider === "offline"
+      ? "The embedded model does not speculate: it does what is asked. Set MODEL_PROVIDER to use a model that can."
+      : allowed
+        ? null
+        : "No policy that is on allows it.";
+  return c.json({ off, ...ledger } satisfies SpeculationAnswer);
 });
 
 const markInput = z.object({ wrong: z.boolean(), note: z.optional(z.string().check(z.trim(), z.maxLength(500))) });

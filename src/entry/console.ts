@@ -32,7 +32,7 @@ import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
 import { offersDoor } from "./console-offers.ts";
-import { marksDoor, policiesDoor } from "./console-policies.ts";
+import { marksDoor, policiesDoor, speculationDoor } from "./console-policies.ts";
 import { profilesDoor } from "./console-profiles.ts";
 import { rulesDoor } from "./console-rules.ts";
 
@@ -293,6 +293,7 @@ consoleDoor.route("/rules", rulesDoor);
 consoleDoor.route("/offers", offersDoor);
 consoleDoor.route("/policies", policiesDoor);
 consoleDoor.route("/profiles", profilesDoor);
+consoleDoor.route("/speculation", speculationDoor);
 consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
 

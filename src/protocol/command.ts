@@ -54,6 +54,9 @@ export const command = z.object({
 });
 export type Command = z.infer<typeof command>;
 
+/** As it enters the ledger of a machine. `speculative`: nobody asked for its task, so it waits while anything else is open there. */
+export type QueuedCommand = Command & { speculative?: boolean };
+
 /** How a command ended. `outcome_unknown`: it started, and nobody saw its end; it is never rerun. */
 export const commandOutcomes = ["exited", "stopped", "timed_out", "refused", "expired", "void", "outcome_unknown"] as const;
 

@@ -67,7 +67,17 @@ export type ScheduleItem = {
   list: { id: string; name: string; when: string; next: string; by: string; text: string }[];
 };
 
-export type TaskLine = { id: string; title: string; status: string; thread: string; machine?: string; line: string; minutes: number };
+export type TaskLine = {
+  id: string;
+  title: string;
+  status: string;
+  thread: string;
+  /** Nobody asked for it: `adopt` it when somebody does. */
+  speculative?: boolean;
+  machine?: string;
+  line: string;
+  minutes: number;
+};
 
 export type WorkerItem =
   | {
@@ -80,6 +90,8 @@ export type WorkerItem =
       authority: Authority;
       tainted: boolean;
       modelCalls: number;
+      /** Nobody asked for it. */
+      speculative?: boolean;
       deadlineMs?: number;
     }
   | ({

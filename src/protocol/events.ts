@@ -5,6 +5,7 @@ import type { ModelUsage } from "./model.ts";
 import type { Offer, OfferJudge, OfferState } from "./offer.ts";
 import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
+import type { SpeculationOutcome } from "./speculation.ts";
 import type { Report, TaskStatus } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
@@ -71,6 +72,18 @@ export type RouterEvent =
       effects: string[];
     }
   | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }
+  /** Cost ledger of speculation, apart from people's work: reserve, then settle; and what became of it. */
+  | {
+      kind: "router.speculation";
+      taskId: string;
+      policyId: string;
+      phase: "reserve" | "settle" | "outcome";
+      calls: number;
+      outcome: SpeculationOutcome;
+      why: string;
+    }
+  /** A policy wasted too much. */
+  | { kind: "router.speculation_paused"; policyId: string; version: number; why: string }
   | { kind: "router.effect"; effectId: string; decisionId: string; effect: string; state: "done" | "failed"; reason?: string }
   /** Rows that a subscriber gets instead. */
   | { kind: "router.passed"; threadId: string; triggerIds: string[]; taskId: string }
@@ -147,6 +160,8 @@ export type TaskEvent =
   | { kind: "task.compacted"; segment: string; fromRow: number; toRow: number; charsBefore: number; charsAfter: number; head?: string }
   | { kind: "task.hand_off"; from: string; to: string; reason: string; summary: string; step: number; count: number }
   | { kind: "task.released"; threadId: string; threadSeqs: number[] }
+  /** A speculative task became the one of a person who asked for the same. */
+  | { kind: "task.adopted"; by: Principal; threadId: string; decisionId: string }
   /** An ended task goes on. */
   | { kind: "task.reopened"; id: string; by: Principal; text: string };
 

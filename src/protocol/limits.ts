@@ -42,6 +42,10 @@ export const limits = {
   maxRouterStepsPerTurn: 4,
   /** Model calls of a routine task. */
   maxModelCallsPerTask: 15,
+  /** Tasks at once that nobody asked for: people's work has the machines and the models first. */
+  maxRunningSpeculations: 4,
+  /** Commands at once, on one machine, of tasks that nobody asked for. */
+  maxSpeculativePerMachine: 1,
   /** Derived messages carry a hop count; more than this goes to a human. */
   maxHops: 4,
   /** Words in one reply on an instant-messaging channel. */
@@ -119,6 +123,12 @@ export const limits = {
   maxScheduleFailures: 3,
   /** Schedules that hold at once: each costs model calls by itself. */
   maxSchedules: 100,
+  /** Who works without being asked and is not done by then has nothing to offer. */
+  speculationMs: 2 * hourMs,
+  /** How often it is looked whether anybody still needs it. */
+  speculationWatchMs: minuteMs,
+  /** How often, while nothing of it is at work, it is looked what people made of its offers. */
+  offerWatchMs: 10 * minuteMs,
   /** Objects on the wake list that are overdue by this are poked by the cron. */
   wakeOverdueMs: 90 * secondMs,
   /** Daemon reconnect: full jitter between 0 and min(cap, base * 2^n). */

@@ -1,5 +1,6 @@
 // A policy in plain language: what the router's model is told about when to act and when to be quiet. Versioned, switchable.
 import * as z from "zod/mini";
+import { type SpeculationSetting, speculationSetting } from "./speculation.ts";
 
 export const policyInput = z.object({
   /** A short name: decisions speak of it. */
@@ -8,6 +9,8 @@ export const policyInput = z.object({
   version: z.number().check(z.int(), z.minimum(0)),
   text: z.string().check(z.trim(), z.minLength(1), z.maxLength(2_000)),
   enabled: z.boolean(),
+  /** Work that nobody asked for, on a budget of its own; absent: none. */
+  speculation: z.optional(speculationSetting),
 });
 export type PolicyInput = z.infer<typeof policyInput>;
 
@@ -16,10 +19,12 @@ export const policyChange = z.object({
   id: policyInput.shape.id,
   text: z.optional(policyInput.shape.text),
   on: z.optional(z.boolean()),
+  /** Null: it lets nothing start by itself any more. */
+  speculation: z.optional(z.nullable(speculationSetting)),
 });
-export type PolicyChange = { id: string; text?: string; on?: boolean };
+export type PolicyChange = { id: string; text?: string; on?: boolean; speculation?: SpeculationSetting | null };
 
-export type Policy = { id: string; version: number; text: string };
+export type Policy = { id: string; version: number; text: string; speculation?: SpeculationSetting };
 /** A version as it is stored. */
 export type SavedPolicy = Policy & { enabled: boolean; savedBy: string; savedMs: number };
 

@@ -34,7 +34,7 @@ export const routerTools = {
   },
   dispatch: {
     description:
-      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: one of the names in `profiles`; general when left out.",
+      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: one of the names in `profiles`; general when left out. `speculative`: nobody asked for it, and the policy that you name allows it. `adopt`: the speculative task that does already what is asked for now.",
     input: z.object({
       settles,
       title: z.string().check(z.minLength(1), z.maxLength(120)),
@@ -43,6 +43,8 @@ export const routerTools = {
       profile: z.optional(z.string().check(z.maxLength(40))),
       deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
+      speculative: z.optional(z.boolean()),
+      adopt: z.optional(z.string().check(z.maxLength(80))),
       uses,
       ...byPolicy,
     }),
@@ -97,7 +99,7 @@ export const routerTools = {
   },
   set_policy: {
     description:
-      "An owner wants things treated differently from now on. Either a gate rule: `outcome` for what fits the conditions (mute: nobody hears it, tasks that follow the thread neither; “stop reacting to dependabot” is a mute); `thread` is a thr_ id, or #12 with a `place`; on GitHub a program's name ends in [bot]. Or, where it takes words, a policy: `change` (its id, new text, on or off). Without `confirm` the system shows it to the owner with what it would have done; with `confirm` (the rul_ id that the owner repeated) it is saved, with `undo` it is taken back. `list` shows all policies and the chat's rules.",
+      "An owner wants things treated differently from now on. Either a gate rule: `outcome` for what fits the conditions (mute: nobody hears it, tasks that follow the thread neither; “stop reacting to dependabot” is a mute); `thread` is a thr_ id, or #12 with a `place`; on GitHub a program's name ends in [bot]. Or, where it takes words, a policy: `change` (its id, new text, on or off; `speculation`: the places where it lets work start that nobody asked for, and its budget in model calls, or null to end that). Without `confirm` the system shows it to the owner with what it would have done; with `confirm` (the rul_ id that the owner repeated) it is saved, with `undo` it is taken back. `list` shows all policies and the chat's rules.",
     input: z.object({
       settles,
       outcome: z.optional(z.enum(outcomes)),

@@ -1,12 +1,13 @@
 // How objects speak to each other. Every method returns after its own durable write and never waits for another object;
 // what must happen next is an effect row that the object's pump carries out. Every method may be repeated: ids make that harmless.
 import type { BoardChange, BoardState } from "./board.ts";
-import type { Command, CommandState, SettledCommand } from "./command.ts";
+import type { CommandState, QueuedCommand, SettledCommand } from "./command.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Offer, OfferJudge, OfferView } from "./offer.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
+import type { SpeculationAnswer } from "./speculation.ts";
 import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Amendment, Trigger, Verdict } from "./trigger.ts";
@@ -129,6 +130,8 @@ export interface RouterRpc extends MindRpc {
     /** How well the inlined context served: turns, those that read nothing more, ids inlined, and ids that decisions named. */
     context: { turns: number; withoutRead: number; inlined: number; used: number };
   }>;
+  /** The ledger of what nobody asked for. */
+  speculation(): Promise<Omit<SpeculationAnswer, "off">>;
   schedules(): Promise<SchedulesAnswer>;
   setSchedule(input: ScheduleSetting): Promise<{ id: string } | { problem: string }>;
   changeSchedule(input: { id: string; change: ScheduleChange }): Promise<{ ok: true } | { problem: string }>;
@@ -160,6 +163,8 @@ export interface WorkerSessionRpc extends MindRpc {
   /** Continue a paused task with another allowance. */
   resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }>;
   accept(input: { by: Principal; accepted: boolean }): Promise<void>;
+  /** A speculative task becomes the one of a person; any other stays as it is. Idempotent. */
+  adopt(input: TaskStart): Promise<{ tainted: boolean }>;
   /** An ended task goes on. Without `text` it waits for the row that is on its way. Idempotent by id. */
   reopen(input: {
     id: string;
@@ -175,7 +180,9 @@ export interface EndpointRpc extends ObjectRpc {
   /** `host` is where the machine enrolled: from then on its hello counts for no other one. */
   enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void>;
   /** Enters the command ledger; the outcome, also a refusal, comes to the task as `settle`. Idempotent by command id. */
-  submit(input: Command): Promise<{ state: CommandState }>;
+  submit(input: QueuedCommand): Promise<{ state: CommandState }>;
+  /** Somebody asks for this task now: its commands wait for those of nobody else any more. */
+  asked(input: { taskId: TaskId }): Promise<void>;
   stop(input: { commandId: CommandId; why: string }): Promise<{ known: boolean }>;
   /** Everything of the task below `epoch`; answered by `WorkerSession.stopped`. */
   stopTask(input: { taskId: TaskId; epoch: number }): Promise<void>;

@@ -31,6 +31,8 @@ export const taskStart = z.object({
   place: z.string(),
   maxModelCalls: z.number(),
   deadlineMs: z.optional(z.number()),
+  /** Nobody asked for it: it speaks to nobody and follows no thread. */
+  speculative: z.optional(z.boolean()),
   /** For a child: who spawned it. Its reports go there. */
   parent: z.optional(z.object({ taskId, depth: z.number() })),
   atMs: z.number(),
@@ -43,6 +45,10 @@ export const noteKinds = ["fact", "question", "approach"] as const;
 /** What a worker keeps for good, in its own name. */
 export type Note = { step: number; kind: (typeof noteKinds)[number]; text: string; outcome?: string };
 
+/** What a task has spent of models, its children with it; tokens as far as the provider says. */
+export const spend = z.object({ calls: z.number(), inputTokens: z.number(), outputTokens: z.number() });
+export type Spend = z.infer<typeof spend>;
+
 /** What a worker session tells the router. `text` is ready to show. */
 export const report = z.object({
   id: reportId,
@@ -54,12 +60,16 @@ export const report = z.object({
   confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
   /** Of a `proposal`: what waits for a release. */
   offer: z.optional(z.string()),
+  /** A result that needs no judgement before it is used; only of `done`. */
+  straightforward: z.optional(z.boolean()),
   threadId,
   authority,
   tainted: z.boolean(),
   status: taskStatus,
   /** Model calls of its allowance that are not spent; a child's are its parent's again when it ends. */
   callsLeft: z.optional(z.number()),
+  /** Only of a final report. */
+  spent: z.optional(spend),
   atMs: z.number(),
 });
 export type Report = z.infer<typeof report>;
@@ -75,6 +85,8 @@ export const taskCard = z.object({
   machine: z.optional(z.string()),
   /** Last step in one line: `npm test · 41 lines`. */
   line: z.string().check(z.maxLength(300)),
+  /** Nobody asked for it. */
+  speculative: z.optional(z.boolean()),
   modelCalls: z.number(),
   startedMs: z.number(),
   updatedMs: z.number(),

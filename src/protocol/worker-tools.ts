@@ -57,6 +57,7 @@ export const workerTools = {
       kind: z.enum(reportKinds),
       text: z.string().check(z.minLength(1), z.maxLength(20_000)),
       confidence: z.optional(z.number().check(z.minimum(0), z.maximum(1))),
+      straightforward: z.optional(z.boolean()),
     }),
   },
   propose: {

@@ -1,6 +1,6 @@
 // The tables of an Endpoint: its machine, its commands, cancelled tasks and effects that are still owed. The log says how each came about.
 import type { Cancel, Decision, EndpointEffect, EndpointInput, Entry, Ledger, Machine } from "../core/command-ledger.ts";
-import type { Command, CommandResult, CommandState } from "../protocol/command.ts";
+import type { CommandResult, CommandState, QueuedCommand } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 
 type CommandRow = {
@@ -44,8 +44,19 @@ export class CommandRows {
     return this.#entries("WHERE id = ?", commandId)[0] ?? null;
   }
 
-  /** What a decision about this input has to see. */
+  /** What a decision about this input has to see. While something waits for an idle machine, that is all that is open. */
   load(input: EndpointInput): Ledger {
+    const own = this.#concerned(input);
+    const waits =
+      (input.kind === "submit" && input.command.speculative === true) ||
+      this.#sql.exec("SELECT 1 FROM command WHERE state = 'queued' AND json_extract(command, '$.speculative') = 1 LIMIT 1").toArray()
+        .length > 0;
+    if (!waits) return own;
+    const seen = new Set(own.entries.map(({ command }) => command.commandId));
+    return { ...own, entries: [...own.entries, ...this.#open().filter(({ command }) => !seen.has(command.commandId))] };
+  }
+
+  #concerned(input: EndpointInput): Ledger {
     const machine = this.machine();
     switch (input.kind) {
       case "enrol":
@@ -53,6 +64,7 @@ export class CommandRows {
       case "submit":
         return { machine, ...this.#ofTask(input.command.taskId, input.command.commandId) };
       case "stop_task":
+      case "asked":
         return { machine, ...this.#ofTask(input.taskId, "") };
       case "stop":
       case "accepted":
@@ -144,7 +156,7 @@ export class CommandRows {
     this.#sql.exec(
       `INSERT INTO command (id, task_id, command, not_after_ms, state, stop_why, result, started_ms, stored_bytes, waiting_told, settled_ms)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-       ON CONFLICT (id) DO UPDATE SET state = ?5, stop_why = ?6, result = ?7, started_ms = ?8, stored_bytes = ?9, waiting_told = ?10, settled_ms = ?11`,
+       ON CONFLICT (id) DO UPDATE SET command = ?3, state = ?5, stop_why = ?6, result = ?7, started_ms = ?8, stored_bytes = ?9, waiting_told = ?10, settled_ms = ?11`,
       command.commandId,
       command.taskId,
       JSON.stringify(command),
@@ -183,7 +195,7 @@ export class CommandRows {
       .exec<CommandRow>(`SELECT ${columns} FROM command ${where} ORDER BY seq`, ...bindings)
       .toArray()
       .map((row) => ({
-        command: JSON.parse(row.command) as Command,
+        command: JSON.parse(row.command) as QueuedCommand,
         state: row.state as CommandState,
         stopWhy: row.stop_why,
         result: row.result === null ? null : (JSON.parse(row.result) as CommandResult),

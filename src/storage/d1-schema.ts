@@ -88,6 +88,8 @@ export const policies = sqliteTable(
     enabled: integer().notNull(),
     savedBy: text("saved_by").notNull(),
     savedMs: integer("saved_ms").notNull(),
+    /** What it allows of speculation, as JSON; null: none. */
+    speculation: text(),
   },
   (table) => [primaryKey({ columns: [table.id, table.version] })],
 );

@@ -3,6 +3,7 @@ import init from "../../migrations/0000_init.sql";
 import gate from "../../migrations/0001_gate.sql";
 import profiles from "../../migrations/0002_profiles.sql";
 import release from "../../migrations/0003_release.sql";
+import speculation from "../../migrations/0004_speculation.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
@@ -10,6 +11,7 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0001_gate.sql", sql: gate },
   { name: "0002_profiles.sql", sql: profiles },
   { name: "0003_release.sql", sql: release },
+  { name: "0004_speculation.sql", sql: speculation },
 ];
 
 const ready = new WeakMap<D1Database, Promise<void>>();

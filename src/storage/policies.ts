@@ -2,6 +2,7 @@
 import type { PolicyMarks } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Policy, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
+import type { SpeculationSetting } from "../protocol/speculation.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -13,9 +14,13 @@ const maxEnabled = 30;
 // Results only, never promises: a promise of one request must not be awaited by another.
 const known = new WeakMap<D1Database, { policies: Policy[]; untilMs: number }>();
 
-const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs";
-type Row = Omit<SavedPolicy, "enabled"> & { enabled: number };
-const toPolicy = (row: Row): SavedPolicy => ({ ...row, enabled: row.enabled === 1 });
+const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs, speculation";
+type Row = Omit<SavedPolicy, "enabled" | "speculation"> & { enabled: number; speculation: string | null };
+const toPolicy = ({ speculation, ...row }: Row): SavedPolicy => ({
+  ...row,
+  enabled: row.enabled === 1,
+  ...(speculation === null ? {} : { speculation: JSON.parse(speculation) as SpeculationSetting }),
+});
 
 /** The policies that are on, by id, at most about 10 s old. While D1 is away: the last known ones. */
 export async function policiesInForce(db: D1Database, nowMs: number): Promise<Policy[]> {
@@ -28,7 +33,9 @@ export async function policiesInForce(db: D1Database, nowMs: number): Promise<Po
       readTimeoutMs,
       "D1",
     );
-    policies = saved.filter(({ enabled }) => enabled).map(({ id, version, text }) => ({ id, version, text }));
+    policies = saved
+      .filter(({ enabled }) => enabled)
+      .map(({ id, version, text, speculation }) => ({ id, version, text, ...(speculation === undefined ? {} : { speculation }) }));
   } catch (error) {
     console.error(JSON.stringify({ at: "policies", using: policies.length, error: String(error) }));
   }
@@ -55,17 +62,18 @@ export async function savePolicy(db: D1Database, input: PolicyInput, by: string,
   const others = (await listPolicies(db)).filter(({ id, enabled }) => enabled && id !== input.id);
   if (input.enabled && others.length >= maxEnabled)
     throw new Fault("conflict", `At most ${maxEnabled} policies can be on: switch one off first.`);
-  const { id, version, text, enabled } = input;
+  const { id, version, text, enabled, speculation } = input;
   const saved = await db
     .prepare(
-      "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
+      "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms, speculation) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6, ?7 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
     )
-    .bind(id, version, text, enabled ? 1 : 0, by, nowMs)
+    .bind(id, version, text, enabled ? 1 : 0, by, nowMs, speculation === undefined ? null : JSON.stringify(speculation))
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "This policy was changed meanwhile. Look at its newest version and make your change again.");
   known.delete(db);
-  return { id, version: version + 1, text, enabled, savedBy: by, savedMs: nowMs };
+  const allows = speculation === undefined ? {} : { speculation };
+  return { id, version: version + 1, text, enabled, ...allows, savedBy: by, savedMs: nowMs };
 }
 
 export type Mark = { decisionId: string; policyId: string | null; wrong: boolean; note: string; by: string; atMs: number };

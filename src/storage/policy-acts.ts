@@ -57,8 +57,9 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
       if (newest?.savedBy.endsWith(`(undo ${id})`)) return `The policy “${policyId}” is as it was before.`;
       if (newest === undefined || !newest.savedBy.endsWith(`(${id})`))
         return `The policy “${policyId}” was changed again since: nothing was taken back. The console shows its versions.`;
-      const back = before ?? { text: newest.text, enabled: false };
-      await save(db, { id: policyId, version: newest.version, text: back.text, enabled: back.enabled }, `${by} (undo ${id})`, nowMs);
+      const { text, enabled, speculation } = before ?? { ...newest, enabled: false };
+      const allows = speculation === undefined ? {} : { speculation };
+      await save(db, { id: policyId, version: newest.version, text, enabled, ...allows }, `${by} (undo ${id})`, nowMs);
       return `The policy “${policyId}” is as it was before.`;
     }
   }

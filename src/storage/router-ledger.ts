@@ -11,6 +11,7 @@ import type { AlarmMux } from "./alarm-mux.ts";
 import type { EventLog } from "./event-log.ts";
 import type { RouterMemory } from "./router-memory.ts";
 import type { RouterSchedules } from "./router-schedules.ts";
+import type { RouterSpeculations } from "./router-speculations.ts";
 import type { RouterStore } from "./router-store.ts";
 
 /** How long after a commit its effects are looked for, if nothing carried them out at once. */
@@ -27,10 +28,19 @@ export class RouterLedger {
   readonly alarms: AlarmMux;
   readonly memory: RouterMemory;
   readonly schedules: RouterSchedules;
+  readonly speculations: RouterSpeculations;
   /** Who else changes rows in the transaction of a decision, or of an effect's end. */
-  hooks: LedgerHooks = { decided: () => {}, effectEnded: () => {} };
+  readonly hooks: LedgerHooks[] = [];
 
-  constructor(store: RouterStore, log: EventLog<RouterEvent>, alarms: AlarmMux, memory: RouterMemory, schedules: RouterSchedules) {
+  constructor(
+    store: RouterStore,
+    log: EventLog<RouterEvent>,
+    alarms: AlarmMux,
+    memory: RouterMemory,
+    schedules: RouterSchedules,
+    speculations: RouterSpeculations,
+  ) {
+    this.speculations = speculations;
     this.memory = memory;
     this.schedules = schedules;
     this.store = store;
@@ -66,7 +76,7 @@ export class RouterLedger {
     if (decision.proposal) this.store.setProposal(decision.proposal);
     if (decision.question) this.store.addQuestion(decision.question);
     this.store.addEffects(rows, nowMs);
-    this.hooks.decided(decision, nowMs);
+    for (const hook of this.hooks) hook.decided(decision, nowMs);
     this.alarms.setEarlier("effects", "effects", nowMs + effectsFallbackMs);
   }
 

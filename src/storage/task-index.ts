@@ -5,6 +5,10 @@ import type { TaskCard, TaskStart } from "../protocol/task.ts";
 import { tasks } from "./d1-schema.ts";
 import { migrated } from "./migrations.ts";
 
+/** Who asked, for people; what somebody did that led to speculation was no asking. */
+export const askerOf = (start: Pick<TaskStart, "quote" | "speculative">): string =>
+  start.speculative === true ? "nobody" : start.quote.from.name;
+
 /** Puts a task's card into the index; an older revision than the one there changes nothing. */
 export async function indexTask(db: D1Database, start: TaskStart, card: TaskCard): Promise<void> {
   await migrated(db);
@@ -14,7 +18,7 @@ export async function indexTask(db: D1Database, start: TaskStart, card: TaskCard
     decisionId: start.decisionId,
     source: start.source,
     place: start.place,
-    askedBy: start.quote.from.name,
+    askedBy: askerOf(start),
     card: JSON.stringify(card),
     revision: card.revision,
     updatedMs: card.updatedMs,

@@ -9,6 +9,7 @@ import { describeEvent } from "../../src/web/console/describe.ts";
 import { filterTasks, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
 import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console/profiles-model.ts";
 import { conditionsOf, findRules, fromForm, moved, toForm } from "../../src/web/console/rules-model.ts";
+import { figureWords, placesOf, placesText } from "../../src/web/console/speculation-model.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
 
@@ -217,4 +218,34 @@ test("a rule is found by any of its words, keeps its place in the list, and move
   expect(conditionsOf({ id: "x", outcome: "ignore", reason: "y" })).toBe("everything");
   expect(moved(rules, 1, -1).map(({ id }) => id)).toEqual(["web.message", "own", rules[2]?.id]);
   expect(moved(rules, 2, 1)).toEqual(rules);
+});
+
+test("the console says of each policy what was taken of its speculation, and what was spent for nothing", () => {
+  const figures = {
+    policyId: "early",
+    tasks: 3,
+    outcomes: { accepted: 1, rejected: 1, running: 1 },
+    acceptedShare: 0.5,
+    calls: 9,
+    wastedCalls: 4,
+    workMs: 1,
+    dollars: 0.3,
+    wastedDollars: 0.1,
+    callsToday: 12,
+    paused: null,
+  };
+  expect(figureWords(figures)).toBe(
+    "3 tasks; 1 of 2 offers accepted (50 %); 4 of 9 model calls ($0.100 of $0.300) spent for nothing; 12 model calls of the last 24 hours",
+  );
+  expect(figureWords({ ...figures, tasks: 1, outcomes: {}, acceptedShare: null, dollars: null })).toContain("no offer answered yet");
+});
+
+test("places of a policy are one a line, and read back as they were written", () => {
+  const places = placesOf(" github acme/app\n\ngeneric   all alerts \ngithub *");
+  expect(places).toEqual([
+    { source: "github", place: "acme/app" },
+    { source: "generic", place: "all alerts" },
+    { source: "github", place: "*" },
+  ]);
+  expect(placesOf(placesText(places))).toEqual(places);
 });

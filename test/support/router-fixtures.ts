@@ -24,9 +24,11 @@ export type TriggerParts = {
   thread?: string;
   text?: string;
   outcome?: Extract<Outcome, "candidate" | "request">;
+  /** False: said to somebody else. */
+  addressed?: boolean;
 };
 
-export function triggerOf({ name, by, thread, text }: TriggerParts): Trigger {
+export function triggerOf({ name, by, thread, text, addressed = true }: TriggerParts): Trigger {
   const source = thread === undefined ? "web" : "github";
   const place = thread === undefined ? "widget" : "acme/app";
   const threadKey = thread === undefined ? `root:${by.id}` : `issue:${thread}`;
@@ -41,7 +43,7 @@ export function triggerOf({ name, by, thread, text }: TriggerParts): Trigger {
     threadTitle: thread === undefined ? by.name : `title of ${thread}`,
     kind: thread === undefined ? "message" : "issue_comment.created",
     principal: by,
-    addressed: true,
+    addressed,
     text: text ?? `text of ${name}`,
     atMs: 1,
     hops: 0,

@@ -26,6 +26,7 @@ const config = (over: Partial<ModelConfig> = {}): ModelConfig => ({
   apiKey: "secret-key-of-the-test",
   modelName: "scripted",
   timeoutMs: 20_000,
+  price: null,
   problem: null,
   ...over,
 });

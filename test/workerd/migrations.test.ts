@@ -16,6 +16,7 @@ test("twenty isolates that migrate at once leave each migration applied once", a
     { name: "0001_gate.sql" },
     { name: "0002_profiles.sql" },
     { name: "0003_release.sql" },
+    { name: "0004_speculation.sql" },
   ]);
 });
 

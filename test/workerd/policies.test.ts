@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { routerName } from "../../src/env.ts";
 import type { DecisionAnswer, PoliciesAnswer } from "../../src/protocol/console.ts";
 import type { SavedPolicy } from "../../src/protocol/policy.ts";
+import type { SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { policiesInForce } from "../../src/storage/policies.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { asOperator, bindings, ok, request } from "./console-support.ts";
@@ -35,6 +36,27 @@ test("a policy is saved as a new version, switched off and on, and whoever edits
   for (const wrong of [{ ...quiet, id: "No Spaces" }, { ...quiet, text: " " }, { ...quiet, version: -1 }, {}])
     expect((await save(wrong)).status).toBe(400);
   expect((await asOperator("GET", "policies/never")).status).toBe(404);
+});
+
+const setting = { places: [{ source: "github", place: "acme/app" }], callsPerTask: 6, callsPerDay: 30, maxWastedCalls: 60 };
+
+test("[SP1] what a policy allows of speculation is saved with it and goes with its switch; what makes no sense is refused", async () => {
+  const early = { id: "early", version: 0, text: "Look for causes early.", enabled: false, speculation: setting };
+  const { off, recent } = await ok<SpeculationAnswer>(asOperator("GET", "speculation"));
+  expect(off).toContain("No policy that is on");
+  expect(recent).toEqual([]);
+  expect(await ok<SavedPolicy>(save(early))).toMatchObject({ version: 1, enabled: false, speculation: setting });
+  expect((await policiesInForce(bindings.DB, Date.now())).some(({ id }) => id === "early")).toBe(false);
+  await ok(save({ ...early, version: 1, enabled: true }));
+  expect((await policiesInForce(bindings.DB, Date.now())).find(({ id }) => id === "early")?.speculation).toEqual(setting);
+  expect((await ok<SpeculationAnswer>(asOperator("GET", "speculation"))).off).toBeNull();
+  const { speculation: _, ...without } = early;
+  await ok(save({ ...without, version: 2, enabled: true }));
+  expect((await policiesInForce(bindings.DB, Date.now())).find(({ id }) => id === "early")?.speculation).toBeUndefined();
+  await ok(save({ ...without, version: 3, enabled: false }));
+  for (const wrong of [{ places: [] }, { callsPerTask: 0 }, { callsPerDay: 1e9 }, { places: [{ source: "github" }] }])
+    expect((await save({ ...early, version: 4, speculation: { ...setting, ...wrong } })).status).toBe(400);
+  expect((await request("/api/console/speculation")).status).toBe(401);
 });
 
 test("[G10] the router's model reads the policies in both lanes, once until they change, also after an eviction", async () => {

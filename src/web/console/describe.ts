@@ -138,6 +138,23 @@ export function describeEvent(event: SwitchyardEvent): Line {
       const ids = compact([event.scheduleId, event.triggerId]);
       return withDetail({ filter: "decided", text: `Schedule “${event.name}”: ${event.what}${missed}`, ...tone, ids }, event.detail);
     }
+    case "router.speculation":
+      return withDetail(
+        {
+          filter: "decided",
+          text: `Nobody asked, by the policy ${event.policyId}: ${event.phase === "outcome" ? event.outcome : `${event.phase} ${event.calls} model calls`}`,
+          ids: [event.taskId],
+        },
+        event.why,
+      );
+    case "router.speculation_paused":
+      return withDetail({ filter: "decided", text: `The policy ${event.policyId} paused itself`, tone: "wait", ids: [] }, event.why);
+    case "task.adopted":
+      return {
+        filter: "work",
+        text: `${event.by.name} asked for what it did already: it is theirs`,
+        ids: compact([event.threadId, event.decisionId]),
+      };
     case "router.context": {
       const read = event.reads === 0 ? "nothing more was read" : `read ${event.reads} more`;
       return {

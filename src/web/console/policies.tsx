@@ -2,17 +2,17 @@
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
-import type { SavedPolicy } from "../../protocol/policy.ts";
+import type { PolicyInput, SavedPolicy } from "../../protocol/policy.ts";
 import { Ago, Answer, Dialog, Empty, Panel, useAnswer } from "./parts.tsx";
+import { SpeculationPanel } from "./speculation.tsx";
+import { firstSetting, placesOf, placesText } from "./speculation-model.ts";
 import { api, say } from "./store.ts";
-
-type Edited = { id: string; version: number; text: string; enabled: boolean };
 
 export function Policies() {
   const reads = useSignal(0);
-  const edited = useSignal<Edited | null>(null);
+  const edited = useSignal<PolicyInput | null>(null);
   const answer = useAnswer<PoliciesAnswer>("policies", reads.value);
-  const save = async (policy: Edited): Promise<boolean> => {
+  const save = async (policy: PolicyInput): Promise<boolean> => {
     try {
       await api("POST", "policies", policy);
       reads.value++;
@@ -22,57 +22,65 @@ export function Policies() {
       return false;
     }
   };
-  const edit = (policy: Edited) => {
+  const edit = (policy: PolicyInput) => {
     edited.value = policy;
   };
   return (
-    <Panel
-      title="Policies"
-      aside={
-        <button type="button" class="btn" onClick={() => edit({ id: "", version: 0, text: "", enabled: true })}>
-          New policy
-        </button>
-      }
-    >
-      <p class="panel-note">
-        Where rules do not suffice: sentences that the router follows when it judges. A decision says which one it followed, and you can
-        call that decision wrong on its page.
-      </p>
-      <Answer of={answer}>
-        {({ policies, marks }) =>
-          policies.length === 0 ? (
-            <Empty>
-              No policy yet. One might say: “When a build of the main branch fails, tell us what broke. Leave other branches alone.”
-            </Empty>
-          ) : (
-            <ul class="list">
-              {policies.map((policy) => (
-                <PolicyRow
-                  key={policy.id}
-                  policy={policy}
-                  mark={marks.find(({ policyId }) => policyId === policy.id)}
-                  onEdit={() => edit(policy)}
-                  onSwitch={() => void save({ ...policy, enabled: !policy.enabled })}
-                />
-              ))}
-            </ul>
-          )
+    <>
+      <Panel
+        title="Policies"
+        aside={
+          <button type="button" class="btn" onClick={() => edit({ id: "", version: 0, text: "", enabled: true })}>
+            New policy
+          </button>
         }
-      </Answer>
-      {edited.value === null ? null : (
-        <PolicyDialog
-          policy={edited.value}
-          onClose={() => {
-            edited.value = null;
-          }}
-          onSave={async (policy) => {
-            if (await save(policy)) edited.value = null;
-          }}
-        />
-      )}
-    </Panel>
+      >
+        <p class="panel-note">
+          Where rules do not suffice: sentences that the router follows when it judges. A decision says which one it followed, and you can
+          call that decision wrong on its page.
+        </p>
+        <Answer of={answer}>
+          {({ policies, marks }) =>
+            policies.length === 0 ? (
+              <Empty>
+                No policy yet. One might say: “When a build of the main branch fails, tell us what broke. Leave other branches alone.”
+              </Empty>
+            ) : (
+              <ul class="list">
+                {policies.map((policy) => (
+                  <PolicyRow
+                    key={policy.id}
+                    policy={policy}
+                    mark={marks.find(({ policyId }) => policyId === policy.id)}
+                    onEdit={() => edit(policy)}
+                    onSwitch={() => void save(switched(policy))}
+                  />
+                ))}
+              </ul>
+            )
+          }
+        </Answer>
+        {edited.value === null ? null : (
+          <PolicyDialog
+            policy={edited.value}
+            onClose={() => {
+              edited.value = null;
+            }}
+            onSave={async (policy) => {
+              if (await save(policy)) edited.value = null;
+            }}
+          />
+        )}
+      </Panel>
+      <SpeculationPanel version={reads.value} />
+    </>
   );
 }
+
+const switched = ({ id, version, text, enabled, speculation }: SavedPolicy): PolicyInput => ({
+  ...{ id, version, text, enabled: !enabled },
+  ...(speculation === undefined ? {} : { speculation }),
+});
 
 function PolicyRow(props: {
   policy: SavedPolicy;
@@ -88,6 +96,7 @@ function PolicyRow(props: {
         <span dir="auto">{policy.text}</span>
         <span class="muted fine-print">
           <span class="mono">{policy.id}</span> · version {policy.version}, saved by {policy.savedBy} <Ago atMs={policy.savedMs} />
+          {policy.speculation ? ` · may start work by itself in ${placesText(policy.speculation.places).replaceAll("\n", ", ")}` : ""}
           {mark ? ` · ${mark.wrong} of ${mark.marked} decisions that were looked at were wrong` : ""}
         </span>
       </span>
@@ -108,16 +117,33 @@ function PolicyRow(props: {
   );
 }
 
-function PolicyDialog(props: { policy: Edited; onSave: (policy: Edited) => Promise<void>; onClose: () => void }) {
+function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput) => Promise<void>; onClose: () => void }) {
   const [form, setForm] = useState(props.policy);
   const { id, version, text, enabled } = form;
+  const [setting, setSetting] = useState(form.speculation ?? null);
+  const [places, setPlaces] = useState(placesText(setting?.places ?? []));
+  const number = (name: "callsPerTask" | "callsPerDay" | "maxWastedCalls", label: string) =>
+    setting === null ? null : (
+      <label>
+        <span>{label}</span>
+        <input
+          class="field"
+          type="number"
+          min={1}
+          required
+          value={setting[name]}
+          onInput={(event) => setSetting({ ...setting, [name]: Number(event.currentTarget.value) })}
+        />
+      </label>
+    );
   return (
     <Dialog title={version === 0 ? "A new policy" : `Policy ${id}`} onClose={props.onClose}>
       <form
         class="rule-form"
         onSubmit={(event) => {
           event.preventDefault();
-          void props.onSave({ id: id.trim(), version, text, enabled });
+          const speculation = setting === null ? {} : { speculation: { ...setting, places: placesOf(places) } };
+          void props.onSave({ id: id.trim(), version, text, enabled, ...speculation });
         }}
       >
         {version > 0 ? null : (
@@ -142,6 +168,30 @@ function PolicyDialog(props: { policy: Edited; onSave: (policy: Edited) => Promi
             onInput={(event) => setForm({ ...form, text: event.currentTarget.value })}
           />
         </label>
+        <label class="check wide">
+          <input
+            type="checkbox"
+            checked={setting !== null}
+            onChange={(event) => setSetting(event.currentTarget.checked ? firstSetting : null)}
+          />
+          <span>May start work that nobody asked for</span>
+        </label>
+        {setting === null ? null : (
+          <label class="wide">
+            <span>Where, one place a line: what the team writes there, and checks of its branches, may cause it</span>
+            <textarea
+              class="field mono"
+              rows={2}
+              required
+              placeholder="github acme/app"
+              value={places}
+              onInput={(event) => setPlaces(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        {number("callsPerTask", "Model calls of one task")}
+        {number("callsPerDay", "Model calls in 24 hours")}
+        {number("maxWastedCalls", "Pause after so many wasted calls in 7 days")}
         <p class="dialog-buttons wide">
           <button type="button" class="btn" onClick={props.onClose}>
             Leave it

@@ -1,0 +1,97 @@
+// Decisions of code about speculative tasks: an end in silence, and a policy that pauses itself.
+import type { Offer } from "../protocol/offer.ts";
+import type { Lane, Principal } from "../protocol/principal.ts";
+import type { Speculation } from "../protocol/speculation.ts";
+import type { Report } from "../protocol/task.ts";
+import { excerpt } from "./context.ts";
+import { makeId } from "./ids.ts";
+import { laneOfReport } from "./router.ts";
+import { endSpeculation, withdrawOffer } from "./router-dispatch.ts";
+import { type PlannedDecision, postEffect } from "./router-plan.ts";
+import type { SpeculationStep } from "./speculation.ts";
+
+const byCode = (row: Speculation, lane: Lane, turn: number) => ({
+  turn,
+  lane,
+  by: "code" as const,
+  authority: "public" as const,
+  taskId: row.taskId,
+  threadId: row.threadId,
+  policy: { id: row.policy.id, version: row.policy.version, why: "" },
+});
+
+/** [SP4] Recorded, and said to nobody. */
+export function endedDecision({ row, stop }: SpeculationStep, report: Report, agentName: string, turn: number): PlannedDecision {
+  return {
+    ...byCode(row, laneOfReport(report), turn),
+    id: makeId("dec", "speculation", report.id),
+    tool: "record",
+    settles: [report.id],
+    // What a report says of public text stays out of a reason.
+    reason: `speculation ${row.outcome}: ${report.tainted ? "its worker read text from outside the team" : row.why}`,
+    effects: stop ? [endSpeculation(row, agentName, row.why)] : [],
+  };
+}
+
+/** [SP4] Its words are held in the thread that it came from, until a person of the team sends or declines them. */
+export function offeredDecision(row: Speculation, report: Report, hops: number, turn: number): PlannedDecision {
+  const id = makeId("dec", "speculation", report.id);
+  const place = { threadId: row.threadId, source: row.source, hops };
+  const { input } = postEffect(id, place, "offer", report.text, { taskId: row.taskId, reportId: report.id });
+  const offer: Offer = {
+    outbound: input,
+    title: excerpt(`Nobody asked, found early: ${row.title} — say it in ${row.place}?`, 300),
+    from: { taskId: row.taskId, authority: report.authority, tainted: report.tainted, source: row.source, place: row.place },
+    personOnly: true,
+  };
+  return {
+    ...byCode(row, laneOfReport(report), turn),
+    id,
+    tool: "record",
+    settles: [report.id],
+    reason: `speculation offered: ${row.title}`,
+    effects: [{ kind: "offer", threadId: row.threadId, input: { offer } }],
+  };
+}
+
+/** [SP4] A person has sent or declined what was offered, or nobody did in time: the task's outcome is judged by that. */
+export function answeredDecision(row: Speculation, agentName: string, turn: number): PlannedDecision {
+  const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" };
+  const accepted = row.outcome === "accepted" || row.outcome === "edited";
+  return {
+    ...byCode(row, "team", turn),
+    id: makeId("dec", "speculation", row.taskId, row.outcome),
+    tool: "record",
+    settles: [],
+    reason: `speculation ${row.outcome}`,
+    effects: row.outcome === "expired" ? [] : [{ kind: "accept", taskId: row.taskId, input: { by, accepted } }],
+  };
+}
+
+/** [SP6] Nobody needs it any more. */
+export function mootDecision(row: Speculation, agentName: string, turn: number): PlannedDecision {
+  return {
+    ...byCode(row, "team", turn),
+    id: makeId("dec", "speculation", row.taskId, row.outcome),
+    tool: "cancel",
+    settles: [],
+    reason: `speculation ${row.outcome}: ${row.why}`,
+    effects: row.offerId === null ? [endSpeculation(row, agentName, row.why)] : [withdrawOffer(row, row.offerId, agentName)],
+  };
+}
+
+/** [SP7] Said to the owners, and to whoever looks at a console. */
+export function pausedDecision(row: Speculation, why: string, turn: number, nowMs: number): PlannedDecision {
+  const id = makeId("dec", "speculation_paused", row.policy.id, row.policy.version);
+  const text = `The policy “${row.policy.id}” starts no more work by itself: ${why}. Look at what it did in the console under Rules; saving the policy again starts it anew.`;
+  const { taskId: _, threadId: _where, ...decision } = byCode(row, "team", turn);
+  return {
+    ...decision,
+    id,
+    tool: "record",
+    settles: [],
+    reason: text,
+    effects: [{ kind: "tell_owners", input: { decisionId: id, text } }],
+    notice: { id, atMs: nowMs, kind: "fault", text },
+  };
+}
