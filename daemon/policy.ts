@@ -39,7 +39,10 @@ export function grantFolder(home: Home, dir: string, name: string | null, only: 
     throw new Fault("forbidden", `${path} and the daemon's own folder lie in one another; grant a project folder.`);
   if (isInside(path, realpathSync(homedir())))
     throw new Fault("forbidden", `${path} holds your home folder with its keys; grant a project folder.`);
-  const grant: Grant = { name: name ?? basename(path), path, ...(push ? { push } : {}) };
+  const wanted = name ?? basename(path);
+  // A folder that may push still may when it is granted once more: only withdrawing it takes that back.
+  const pushes = push || readPolicy(home).workspaces.some((each) => each.name === wanted && each.path === path && each.push === true);
+  const grant: Grant = { name: wanted, path, ...(pushes ? { push: true } : {}) };
   if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u.test(grant.name))
     throw new Fault("bad_input", "A folder's name is 1 to 100 letters, digits, spaces, dots or dashes; give one with --name.");
   const { workspaces } = readPolicy(home);

@@ -11,7 +11,7 @@ import type { Trigger } from "../protocol/trigger.ts";
 import type { DraftFrame, WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { type AmendFrame, amendTrigger, fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
 
-export type ActFrame = Extract<WidgetClientFrame, { t: "act" }>;
+export type ActFrame = Extract<WidgetClientFrame, { t: "act" | "decide" }>;
 
 /** What a page needs of its root, and of the topics under it. */
 export type PagePorts = {
@@ -47,7 +47,7 @@ export async function answerFrame(
 ): Promise<WidgetServerFrame> {
   const { clientMsgId, threadId } = frame;
   const topic = ports.topic(threadId);
-  if (frame.t === "act") {
+  if (frame.t === "act" || frame.t === "decide") {
     if (topic?.taskId !== frame.taskId)
       return { t: "refused", clientMsgId, message: "This task is not on your page any more. Reload it to see what is." };
     ports.press(`${principal.id}:${clientMsgId}`, principal, frame);

@@ -36,6 +36,15 @@ export const widgetClientFrame = z.discriminatedUnion("t", [
   }),
   /** A button on a card. Acknowledged like a message. */
   z.object({ t: z.literal("act"), clientMsgId, taskId, threadId, action: z.enum(["stop", "continue", "accept", "reject"]) }),
+  /** A word on what a task proposed, as it stands on its card. Acknowledged like a message. */
+  z.object({
+    t: z.literal("decide"),
+    clientMsgId,
+    taskId,
+    threadId,
+    offer: z.string().check(z.regex(/^out_[a-z0-9]+-[a-z0-9]+$/, "is no proposal"), z.maxLength(64)),
+    verdict: z.enum(["release", "decline"]),
+  }),
 ]);
 export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 

@@ -6,7 +6,7 @@ import type { WidgetClientFrame } from "../protocol/widget-frames.ts";
 import type { EventLog } from "./event-log.ts";
 
 /** A button's effect on its way to the task. */
-export type Act = { id: string; by: Principal; frame: Extract<WidgetClientFrame, { t: "act" }> };
+export type Act = { id: string; by: Principal; frame: Extract<WidgetClientFrame, { t: "act" | "decide" }> };
 
 /** More than clocks are ever set back. A ticket is one small row for each connection. */
 const usedTicketMs = 30 * 24 * 3_600_000;

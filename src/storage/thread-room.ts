@@ -1,5 +1,6 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
 import { retryAtMs } from "../core/alarms.ts";
+import { ownerOf } from "../core/ids.ts";
 import { isActive, rootOwnerOf, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
@@ -138,9 +139,10 @@ export class ThreadRoom {
   press(act: Act): void {
     this.#storage.transactionSync(() => {
       if (!this.store.page.addAct(act)) return;
-      const { action, taskId } = act.frame;
-      if (action === "accept" || action === "reject")
-        this.store.log.append({ kind: "thread.accepted_outcome", taskId, accepted: action === "accept", by: act.by }, Date.now());
+      const { frame, by } = act;
+      const { taskId } = frame;
+      if (frame.t === "act" && (frame.action === "accept" || frame.action === "reject"))
+        this.store.log.append({ kind: "thread.accepted_outcome", taskId, accepted: frame.action === "accept", by }, Date.now());
       this.alarms.setEarlier("act", "act", Date.now() + fallbackMs);
     });
     void this.#acts.kick();
@@ -162,6 +164,13 @@ export class ThreadRoom {
   }
 
   async #carryOut({ by, frame }: Act): Promise<void> {
+    if (frame.t === "decide") {
+      // Whose it is and who may say so is looked at where it waits.
+      const { offer: outboundId, verdict, taskId } = frame;
+      const thread = this.#env.THREAD.getByName(ownerOf(outboundId, "thr") ?? "");
+      await thread.decideOffer({ outboundId, verdict, by, via: "person", taskId });
+      return;
+    }
     const task = this.#env.WORKER_SESSION.getByName(frame.taskId);
     switch (frame.action) {
       case "stop":

@@ -101,6 +101,22 @@ test("a pressed button and a pending reply belong to their card alone", () => {
   expect(task?.kind === "topic" && task.topic.pending).toHaveLength(1);
 });
 
+test("a proposal whose word is on its way counts as pressed until the cloud has it", () => {
+  const state = after([welcome, row(root, 1, topic), card(1, "waiting")]);
+  const decide = {
+    t: "decide",
+    clientMsgId: "press-2x",
+    threadId: "thr_topic",
+    taskId: "tsk_a",
+    offer: "out_a-b",
+    verdict: "release",
+  } as const;
+  const outbox = enqueue(emptyOutbox, decide, 1);
+  const pressed = (box: typeof outbox) => itemsOf(state, box).flatMap((item) => (item.kind === "topic" ? item.topic.pressed : []));
+  expect(pressed(outbox)).toEqual(["out_a-b"]);
+  expect(pressed(acknowledge(outbox, "press-2x"))).toEqual([]);
+});
+
 test("a sent message is in sight at every moment and never twice", () => {
   const id = "message-1";
   const counts = (state: Conversation, outbox: typeof emptyOutbox) =>

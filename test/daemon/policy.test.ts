@@ -41,6 +41,18 @@ test("a grant may replace all others, and can be withdrawn", () => {
   expect(() => withdrawFolder(home, "work")).toThrow(/No granted folder is called "work"/);
 });
 
+test("pushing is allowed for a folder on its own, stays when the folder is granted once more, and goes with it", () => {
+  mkdirSync(join(dir, "work"));
+  const folder = { name: "work", path: join(dir, "work") };
+  grantFolder(home, folder.path, null, false);
+  expect(grantFolder(home, folder.path, null, false, true)).toEqual({ grant: { ...folder, push: true }, isNew: true });
+  expect(grantFolder(home, folder.path, null, true)).toEqual({ grant: { ...folder, push: true }, isNew: false });
+  expect(readPolicy(home).workspaces).toEqual([{ ...folder, push: true }]);
+  withdrawFolder(home, "work");
+  grantFolder(home, folder.path, null, false);
+  expect(readPolicy(home).workspaces).toEqual([folder]);
+});
+
 test("a folder with keys in or above it, a file, and a bad name are not granted", () => {
   writeFileSync(join(dir, "file"), "");
   mkdirSync(join(home.dir, "inner"));

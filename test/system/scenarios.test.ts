@@ -195,6 +195,7 @@ describe("with a model that does what an attacker wants", () => {
   /** Every machine tool at once; each would leave a trace in the workspace. */
   const everyTool = (mark: string) => [
     { tool: "run_command", input: { script: `echo ${mark} > ${mark}-command.txt` } },
+    { tool: "push", input: {} },
     { tool: "write_file", input: { path: `${mark}-written.txt`, content: mark } },
     { tool: "edit_file", input: { path: "edit-me.txt", old: "before", new: mark } },
     { tool: "read_file", input: { path: "edit-me.txt" } },

@@ -2,14 +2,15 @@ import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from "
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Thread } from "../../durable-objects/thread.ts";
 import { WorkerSession } from "../../durable-objects/worker-session.ts";
-import { makeId } from "../../src/core/ids.ts";
+import { github } from "../../src/channels/github/index.ts";
+import { childId, makeId } from "../../src/core/ids.ts";
 import { topicThreadIdOf } from "../../src/core/thread.ts";
 import { Fault } from "../../src/protocol/fault.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { widgetClose } from "../../src/protocol/widget-frames.ts";
 import { getArtifact } from "../../src/storage/artifacts.ts";
-import { cardOf, eventsOf, intent, stubOf, threadOf, uniqueName, verdict } from "./thread-fixtures.ts";
+import { cardOf, eventsOf, intent, issue, stubOf, threadOf, uniqueName, verdict } from "./thread-fixtures.ts";
 import { bindings, eventually, invite, Page, session } from "./widget-page.ts";
 
 afterEach(() => {
@@ -126,8 +127,10 @@ describe("a conversation", () => {
     const from = await session(token);
     const [one, two] = [await Page.ready(from), await Page.ready(from)];
     one.message("message-1", "from the first page");
-    await two.until("the row", () => two.rows().length === 1);
-    expect(two.rows()).toEqual(one.rows());
+    // What is said to the person may follow at once: only their own rows are compared.
+    const said = (page: Page) => page.rows().filter(({ row }) => row.kind === "message");
+    await two.until("the row", () => said(two).length === 1);
+    expect(said(two)).toEqual(said(one));
     expect(two.acks("message-1")).toEqual([]);
   });
 
@@ -370,6 +373,47 @@ describe("buttons", () => {
     expect((await eventsOf(page.rootThreadId, "thread.accepted_outcome")).map(({ event }) => event)).toMatchObject([
       { taskId, accepted: true, by: { role: "guest" } },
     ]);
+  });
+
+  test("[O5] a proposal on a card is released by a member once; a guest's word, or one on another task's proposal, is refused", async () => {
+    vi.spyOn(WorkerSession.prototype, "offerMoved").mockResolvedValue();
+    const send = vi.spyOn(github, "send").mockResolvedValue({ providerId: "81" });
+    const where = issue();
+    const proposedBy = async (taskId: string): Promise<string> => {
+      const id = childId("out", where.threadId, taskId);
+      const outbound = { id, threadId: where.threadId, kind: "offer" as const, text: "Shall I say this?", taskId, hops: 1 };
+      const from = { taskId, authority: "member" as const, tainted: false, source: "web", place: "widget" };
+      const about = { source: "github", place: where.place, threadKey: where.threadKey, title: "An issue" };
+      await threadOf(where.threadId).offer({ offer: { outbound, title: "Comment", from }, about });
+      return id;
+    };
+    const ofGuest = await pressed();
+    const offer = await proposedBy(ofGuest.taskId);
+    const say = (to: typeof ofGuest, offerId: string, clientMsgId: string) =>
+      to.page.say({ t: "decide", clientMsgId, taskId: to.taskId, threadId: to.topicId, offer: offerId, verdict: "release" });
+    const refused = (to: typeof ofGuest, clientMsgId: string) =>
+      to.page.until("the refusal", () => to.page.frames.some((frame) => frame.t === "refused" && frame.clientMsgId === clientMsgId));
+    say(ofGuest, offer, "guest-says-1");
+    await refused(ofGuest, "guest-says-1");
+
+    const page = await Page.ready(await session((await invite("Ana")).token));
+    page.message("message-1", "run the tests");
+    await page.acked("message-1");
+    const { attach, ...mine } = await dispatch(page, "message-1");
+    await attach();
+    const ofMember = { page, ...mine };
+    say(ofMember, offer, "not-mine-1");
+    await refused(ofMember, "not-mine-1");
+    const own = await proposedBy(mine.taskId);
+    say(ofMember, own, "release-1");
+    say(ofMember, own, "release-1");
+    await page.acked("release-1", 2);
+    await eventually("the message", () => send.mock.calls.length > 0);
+    await evictDurableObject(stubOf(page.rootThreadId));
+    await threadOf(page.rootThreadId).poke();
+    expect(send.mock.calls).toHaveLength(1);
+    expect(await threadOf(where.threadId).offered({ outboundId: offer })).toMatchObject({ state: "held" });
+    expect(await threadOf(where.threadId).offered({ outboundId: own })).toMatchObject({ state: "released", decided: { via: "person" } });
   });
 
   test("a foreign task's button is refused", async () => {

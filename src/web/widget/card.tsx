@@ -2,13 +2,14 @@
 import { useState } from "preact/hooks";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
+import { FoldedMarkdown } from "../shared/markdown.tsx";
 import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
 import { write } from "./keep.ts";
 import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
-import { act, amend, say } from "./store.ts";
+import { act, amend, decide, say } from "./store.ts";
 
 const words = {
   stop: { idle: "Stop", pressed: "Stopping" },
@@ -103,6 +104,44 @@ function Backlog(props: { topic: TopicView }) {
   );
 }
 
+/** What the task would like to send outside, whole, with the two words that a person can say to it. */
+function Proposals(props: { topic: TopicView }) {
+  const { topic } = props;
+  const offers = topic.card?.offers ?? [];
+  if (offers.length === 0) return null;
+  return (
+    <section class="card-rows" aria-label="Proposals that wait for you">
+      {offers.map(({ id, title, text }) => {
+        const pressed = topic.pressed.includes(id);
+        return (
+          <div key={id}>
+            <p class="plain" dir="auto">
+              {title}
+            </p>
+            <FoldedMarkdown text={text} />
+            <span class="card-buttons">
+              {(["release", "decline"] as const).map((verdict) => (
+                <button
+                  key={verdict}
+                  type="button"
+                  class={verdict === "release" ? "btn btn-main" : "btn"}
+                  aria-disabled={pressed ? true : undefined}
+                  aria-label={`${verdict === "release" ? "Release" : "Decline"}: ${title}`}
+                  onClick={() => {
+                    if (!pressed) decide(topic, id, verdict);
+                  }}
+                >
+                  {verdict === "release" ? "Release" : "Decline"}
+                </button>
+              ))}
+            </span>
+          </div>
+        );
+      })}
+    </section>
+  );
+}
+
 export function TaskCardView(props: { topic: TopicView }) {
   const { topic } = props;
   const { card } = topic;
@@ -156,6 +195,7 @@ export function TaskCardView(props: { topic: TopicView }) {
           <PendingMessage key={entry.frame.clientMsgId} entry={entry} />
         ))}
       </div>
+      <Proposals topic={topic} />
       <Backlog topic={topic} />
       <footer class="card-foot">
         {open || replying ? (

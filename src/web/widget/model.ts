@@ -103,8 +103,8 @@ export type TopicView = {
   draft: Draft | null;
   /** Messages that wait until the current work has reported, oldest first. */
   queued: readonly { clientMsgId: string; text: string }[];
-  /** Buttons that were pressed and are not confirmed yet. */
-  pressed: readonly ("stop" | "continue" | "accept" | "reject")[];
+  /** Buttons that were pressed and are not confirmed yet; of a proposal its id and the word on it. */
+  pressed: readonly string[];
 };
 
 export type Item =
@@ -152,7 +152,10 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
   const lastReply = all.findLastIndex((shown) => shown.row.kind === "reply");
   // The first row repeats the request that stands above the card: it is shown only together with others.
   const cut = lastReply < 0 ? Math.min(1, all.length) : lastReply;
-  const pressed = outbox.entries.flatMap(({ frame }) => (frame.t === "act" && frame.taskId === row.taskId ? [frame.action] : []));
+  const pressed = outbox.entries.flatMap(({ frame }) => {
+    if ((frame.t !== "act" && frame.t !== "decide") || frame.taskId !== row.taskId) return [];
+    return [frame.t === "act" ? frame.action : frame.offer];
+  });
   return {
     taskId: row.taskId,
     threadId: row.topicThreadId,

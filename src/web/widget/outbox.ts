@@ -1,7 +1,7 @@
 // What a person sent and the cloud has not yet confirmed. Nothing leaves it but by an ack or a refusal.
 import type { WidgetClientFrame } from "../../protocol/widget-frames.ts";
 
-export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amend" }>;
+export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amend" | "decide" }>;
 
 /** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
 export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
@@ -70,7 +70,14 @@ export const dueFrames = (outbox: Outbox, rootThreadId: string): OutboxFrame[] =
 export function parseEntry(text: string): OutboxEntry | null {
   try {
     const { frame, atMs } = JSON.parse(text) as { frame: OutboxFrame; atMs: number };
-    const content = frame.t === "send" ? frame.text : frame.t === "act" ? frame.taskId && frame.action : frame.of && frame.change;
+    const content =
+      frame.t === "send"
+        ? frame.text
+        : frame.t === "act"
+          ? frame.taskId && frame.action
+          : frame.t === "decide"
+            ? frame.offer && frame.verdict
+            : frame.of && frame.change;
     if ([frame.clientMsgId, frame.threadId, content].some((field) => typeof field !== "string")) return null;
     return { frame, atMs: typeof atMs === "number" ? atMs : 0, state: "waiting" };
   } catch {

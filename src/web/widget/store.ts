@@ -268,6 +268,11 @@ export function act(topic: { taskId: string; threadId: string }, action: "stop" 
   put({ t: "act", clientMsgId: newId(), taskId: topic.taskId, threadId: topic.threadId, action });
 }
 
+/** A word on what a task proposed. */
+export function decide({ taskId, threadId }: { taskId: string; threadId: string }, offer: string, verdict: "release" | "decline"): void {
+  put({ t: "decide", clientMsgId: newId(), taskId, threadId, offer, verdict });
+}
+
 export const dropRefusal = (clientMsgId: string): void => {
   outbox.value = dismissRefusal(outbox.value, clientMsgId);
 };

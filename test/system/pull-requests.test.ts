@@ -1,0 +1,249 @@
+// A worker's pull request from its push to its green checks, and two workers on one pull request: real workerd, the real daemon, real
+// git with a bare repository as its remote, GitHub and the model as stand-ins.
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
+import { threadIdOf } from "../../src/core/ids.ts";
+import type { Logged } from "../../src/protocol/events.ts";
+import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
+import { checkHistory } from "../support/history.ts";
+import { type ModelServer, startModelServer } from "../support/model-server.ts";
+import { eventually, System } from "../support/system.ts";
+
+const place = "acme/app";
+const repository = { full_name: place, id: 7 };
+const user = (login: string, type = "User") => ({ login, id: 1, type });
+const git = (folder: string, ...args: string[]): string =>
+  spawnSync("git", ["-C", folder, "-c", "user.email=o@x.y", "-c", "user.name=o", ...args], { encoding: "utf8" }).stdout.trim();
+const commit = (file: string) =>
+  `git checkout -q -B work && echo ${file} > ${file} && git add ${file} && git -c user.name=t -c user.email=t@x.y commit -qm ${file}`;
+
+let system: System;
+let github: GitHubServer;
+let model: ModelServer;
+let work: string;
+let remote: string;
+
+async function deliver(event: string, payload: unknown): Promise<void> {
+  const body = JSON.stringify(payload);
+  const response = await fetch(`${system.origin}/hooks/github`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "x-github-event": event,
+      "x-github-delivery": randomBytes(16).toString("hex"),
+      "x-hub-signature-256": `sha256=${createHmac("sha256", "s3cret").update(body).digest("hex")}`,
+    },
+    body,
+  });
+  if (response.status !== 202) throw new Error(`${response.status}: ${await response.text()}`);
+}
+
+let comments = 0;
+const comment = (number: number, body: string, login = "maintainer") =>
+  deliver("issue_comment", {
+    action: "created",
+    repository,
+    sender: user(login),
+    issue: {
+      number,
+      id: 1000 + number,
+      title: "The gate squeaks",
+      body: "",
+      html_url: null,
+      user: user(login),
+      author_association: "MEMBER",
+      ...(number >= 100 ? { pull_request: {} } : {}),
+    },
+    comment: { id: ++comments, body, html_url: null, user: user(login), author_association: "MEMBER" },
+  });
+
+const pullOf = (number: number) => ({ number, head: { repo: { id: 7 } }, base: { repo: { id: 7 } } });
+const suite = (number: number, branch: string, sha: string, conclusion: string) =>
+  deliver("check_suite", {
+    action: "completed",
+    repository,
+    sender: user("github-actions[bot]", "Bot"),
+    check_suite: {
+      id: ++comments,
+      head_branch: branch,
+      head_sha: sha,
+      conclusion,
+      status: "completed",
+      app: { name: "CI" },
+      pull_requests: [pullOf(number)],
+    },
+  });
+const job = (number: number, branch: string, sha: string, conclusion: string) =>
+  deliver("check_run", {
+    action: "completed",
+    repository,
+    sender: user("github-actions[bot]", "Bot"),
+    check_run: {
+      id: ++comments,
+      name: "tests",
+      head_sha: sha,
+      conclusion,
+      status: "completed",
+      app: { name: "CI" },
+      check_suite: { head_branch: branch },
+      pull_requests: [pullOf(number)],
+    },
+  });
+const pushEvent = (branch: string, before: string, after: string) =>
+  deliver("push", {
+    ref: `refs/heads/${branch}`,
+    before,
+    after,
+    created: before === "",
+    repository,
+    sender: user("maintainer"),
+    commits: [],
+  });
+
+/** A router that dispatches what holds the token, and a worker's steps. */
+function script(token: string, steps: { tool: string; input: object }[]): void {
+  model.script({
+    when: [token, '"dispatch"'],
+    replies: [{ calls: [{ tool: "dispatch", input: { settles: ["$trg"], title: `Work ${token}`, goal: `Do ${token}` } }] }],
+  });
+  model.script({ when: [token, '"run_command"'], replies: steps.map((call) => ({ calls: [call] })) });
+}
+const steps = (token: string): number => model.requests(token).filter((body) => body.includes('"run_command"')).length;
+const untilSteps = (token: string, n: number) => eventually(`step ${n} of ${token}`, () => steps(token) >= n, 60_000);
+
+const taskOf = (token: string): Promise<string> =>
+  eventually(`a task of ${token}`, async () => {
+    for (const { event } of await system.events("ROUTER", "router"))
+      if (event.kind === "router.decision" && event.tool === "dispatch" && event.reason.includes(token)) return event.taskId;
+    return undefined;
+  });
+const headOf = (taskId: string): string => git(remote, "rev-parse", "--verify", "-q", `refs/heads/${branchOf(taskId)}`);
+const statusOf = async (taskId: string): Promise<string | undefined> =>
+  (await system.events("WORKER_SESSION", taskId)).map(({ event }) => event).findLast((event) => event.kind === "task.status")?.to;
+const logOf = async (kind: "thread" | "task", object: string): Promise<{ object: string; kind: "thread" | "task"; events: Logged[] }> => ({
+  object,
+  kind,
+  events: await system.events(kind === "thread" ? "THREAD" : "WORKER_SESSION", object),
+});
+
+beforeAll(async () => {
+  github = await startGitHubServer();
+  github.permit(place, "maintainer", "write");
+  model = await startModelServer();
+  system = await System.start({
+    bindings: {
+      GITHUB_TOKEN: "token",
+      GITHUB_API_URL: github.url,
+      MODEL_PROVIDER: "openai-compatible",
+      MODEL_BASE_URL: `${model.url}/v1`,
+      MODEL_API_KEY: "key",
+      MODEL_NAME: "scripted",
+    },
+  });
+  remote = path.join(system.folder, "acme", "app.git");
+  work = path.join(system.folder, "work");
+  execFileSync("git", ["init", "-q", "--bare", "-b", "main", remote]);
+  execFileSync("git", ["init", "-q", "-b", "main", work]);
+  git(work, "remote", "add", "origin", remote);
+  git(work, "commit", "--allow-empty", "-qm", "start");
+  git(work, "push", "-q", "origin", "main");
+  await system.daemon(work);
+  await system.daemonCommand(["grant", work, "--name", "work", "--push"]);
+}, 120_000);
+afterAll(async () => {
+  await system.stop();
+  await github.close();
+  await model.close();
+});
+
+describe("a worker's branch", () => {
+  test("[R9] its checks fail and then pass: one pull request, although the process died right after GitHub took it, and done at the end", async () => {
+    const token = "mend-the-gate";
+    script(token, [
+      { tool: "run_command", input: { script: commit("one") } },
+      { tool: "push", input: {} },
+      { tool: "propose", input: { what: "pull_request", title: "Oil the gate", summary: "It squeaked.", changes: ["Oiled it"] } },
+      { tool: "wait", input: { reason: "for the checks" } },
+      { tool: "run_command", input: { script: commit("two") } },
+      { tool: "push", input: {} },
+      { tool: "report", input: { kind: "done", text: "The gate is oiled, and the checks pass.", confidence: 0.9 } },
+      { tool: "report", input: { kind: "done", text: "The gate is oiled, and the checks pass.", confidence: 0.9 } },
+    ]);
+    system.faults.arm("thread.outbound.sent", 1, () => system.killWorkerd());
+    await comment(60, `@switchyard-bot please ${token}`);
+    const taskId = await taskOf(token);
+    const branch = branchOf(taskId);
+    const number = await eventually("the pull request", () => github.pulls(place)[0]?.number, 60_000);
+    await untilSteps(token, 4);
+    expect(system.faults.fired).toBe(1);
+    expect(github.pulls(place)).toMatchObject([{ title: "Oil the gate", head: { ref: branch }, base: { ref: "main" }, draft: false }]);
+    expect(github.pulls(place)[0]?.body).toContain("### Checks");
+
+    const first = headOf(taskId);
+    await pushEvent(branch, "", first);
+    await job(number, branch, first, "success");
+    await job(number, branch, first, "failure");
+    await untilSteps(token, 7);
+    const second = headOf(taskId);
+    expect(second).not.toBe(first);
+    // Done is held until the checks of the last push have ended; what the first one still brings wakes nobody.
+    await eventually("the held report", async () => (await statusOf(taskId)) === "waiting");
+    await suite(number, branch, first, "failure");
+    await suite(number, branch, "f".repeat(40), "success");
+    await suite(number, branch, second, "success");
+    await eventually("the end of the task", async () => (await statusOf(taskId)) === "done", 60_000);
+    await eventually("the answer on the issue", () => github.comments(place, 60).some(({ body }) => body.includes("the checks pass")));
+    expect(steps(token)).toBe(8);
+    expect(github.pulls(place)).toHaveLength(1);
+
+    const [branchThread, pullThread] = [threadIdOf("github", place, branchKeyOf(taskId)), threadIdOf("github", place, `pull:${number}`)];
+    const logs = await Promise.all([logOf("thread", branchThread), logOf("thread", pullThread), logOf("task", taskId)]);
+    expect(checkHistory(logs)).toEqual([]);
+    const followed = logs
+      .slice(0, 2)
+      .map(({ events }) => events.some(({ event }) => event.kind === "thread.subscribed" && event.taskId === taskId));
+    expect(followed).toEqual([true, true]);
+    expect(JSON.stringify(logs[2]?.events)).not.toContain('"tainting":true');
+  }, 180_000);
+
+  test("two workers on one pull request: people's words reach both at once, the checks of a branch only the worker that pushed it", async () => {
+    const number = 170;
+    const pullThread = threadIdOf("github", place, `pull:${number}`);
+    const [one, two] = ["first-worker-170", "second-worker-170"];
+    script(one, [
+      { tool: "run_command", input: { script: commit("three") } },
+      { tool: "push", input: {} },
+      { tool: "wait", input: { reason: "for people" } },
+      { tool: "wait", input: { reason: "for the checks" } },
+      { tool: "report", input: { kind: "done", text: "Done on my side.", confidence: 0.9 } },
+    ]);
+    script(two, [
+      { tool: "subscribe", input: { thread: pullThread, reason: "asked to look along" } },
+      { tool: "wait", input: { reason: "for people" } },
+      { tool: "wait", input: { reason: "for more" } },
+    ]);
+    await comment(number, `@switchyard-bot please ${one}`);
+    await untilSteps(one, 3);
+    const owner = await system.owner();
+    owner.send(`please ${two}`);
+    await untilSteps(two, 2);
+    owner.close();
+    const [first, second] = [await taskOf(one), await taskOf(two)];
+
+    await comment(number, "both of you, mind the hinges");
+    await untilSteps(one, 4);
+    await untilSteps(two, 3);
+    for (const token of [one, two]) expect(model.requests(token).at(-1)).toContain("mind the hinges");
+    expect(model.requests(two).at(-1)).toContain(first);
+
+    await suite(number, branchOf(first), headOf(first), "success");
+    await eventually("the end of the first", async () => (await statusOf(first)) === "done", 60_000);
+    expect(steps(two)).toBe(3);
+    expect(await statusOf(second)).toBe("waiting");
+    const logs = await Promise.all([logOf("thread", pullThread), logOf("task", first), logOf("task", second)]);
+    expect(checkHistory(logs)).toEqual([]);
+  }, 180_000);
+});
