@@ -10,7 +10,9 @@ import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts"
 import { fullIngest, ingest, quickIngest } from "./ingest.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
+import { fullRouterOverhead, quickRouterOverhead, routerOverhead } from "./router-overhead.ts";
 import { fullScale, quickScale, scale } from "./scale.ts";
+import { fullWorkerStep, quickWorkerStep, workerStep } from "./worker-step.ts";
 
 const pictures = path.resolve(import.meta.dirname, "../../src/web/pictures");
 
@@ -21,7 +23,9 @@ const benches: Record<string, Bench> = {
   "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
   ingest: (quick) => ingest(quick ? quickIngest : fullIngest),
   "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
+  "router-overhead": (quick) => routerOverhead(quick ? quickRouterOverhead : fullRouterOverhead),
   scale: (quick) => scale(quick ? quickScale : fullScale),
+  "worker-step": (quick) => workerStep(quick ? quickWorkerStep : fullWorkerStep),
 };
 
 const usage = `npm run bench -- NAME [--quick] [--json]

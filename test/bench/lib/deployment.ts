@@ -11,7 +11,7 @@ import type { Logged } from "../../../src/protocol/events.ts";
 import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
 import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
 import { type Counts, countsPath } from "../worker/counts.ts";
-import { cpuSecondsOf, memoryBytesOf, newestRuntime } from "./runtimes.ts";
+import { cpuSecondsOf, memoryBytesOf, newestRuntime, runtimeCpuMs } from "./runtimes.ts";
 
 export const webhookSecret = "bench-webhook-secret";
 export const genericSecret = "bench-generic-secret";
@@ -97,6 +97,11 @@ export class Deployment {
   /** Seconds of CPU that this deployment's runtime used so far. */
   cpuSeconds(): number {
     return cpuSecondsOf(this.#pid);
+  }
+
+  /** The same, finer. */
+  cpuMs(): number {
+    return runtimeCpuMs(this.#pid);
   }
 
   /** One signed delivery of GitHub. The answer says which trigger it became. */
