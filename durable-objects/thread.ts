@@ -13,7 +13,7 @@ import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { releasePolicyInForce } from "../src/storage/release-policy.ts";
-import { accept, attachTopic, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { accept, attachTopic, note, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
@@ -51,9 +51,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     return this.#opened;
   }
 
-  #isRevoked(principalId: string): boolean {
-    return this.#opened?.store.page.isRevoked(principalId) ?? false;
-  }
+  readonly #isRevoked = (principalId: string): boolean => this.#opened?.store.page.isRevoked(principalId) ?? false;
 
   #known(): ThreadRoom {
     if (!this.#opened?.store.about()) throw new Fault("not_found", `There is no thread ${this.#id}.`);
@@ -62,7 +60,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
     if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
-    const known = this.#opened?.store;
+    const [known, triggerId] = [this.#opened?.store, trigger.id];
     const plan = planAppend({
       trigger,
       verdict,
@@ -71,7 +69,6 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       echoState: known?.outbound.entry(trigger.facts?.echoOf ?? "")?.state ?? null,
       fromChannel: channelOf(trigger.source) !== null,
     });
-    const triggerId = trigger.id;
     switch (plan.do) {
       case "ignore":
         return { outcome: "ignored", triggerId, rule: plan.rule };
@@ -102,6 +99,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async unsubscribe(input: Input<"unsubscribe">): Promise<{ atSeq: number }> {
     return { atSeq: unsubscribe(this.#known(), input) };
+  }
+
+  async note(input: Input<"note">): Promise<void> {
+    note(this.#known(), this.#id, input);
   }
 
   async release(input: Input<"release">): Promise<{ free: number[] }> {

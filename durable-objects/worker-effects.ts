@@ -1,25 +1,27 @@
 // Carries out the effects of a worker session, each target apart from the others. Every receiver takes a repeated one as the same.
 import { retryAtMs } from "../src/core/alarms.ts";
+import { taskAudience } from "../src/core/audience.ts";
 import { offerRefused } from "../src/core/worker-offers.ts";
 import { readAnswered } from "../src/core/worker-reply.ts";
-import type { Change, TaskState, WorkerEffect, WorkerRead } from "../src/core/worker-state.ts";
+import { shareOf } from "../src/core/worker-spill.ts";
+import type { Change, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { migrated } from "../src/storage/migrations.ts";
-import { recallObject } from "../src/storage/recall.ts";
 import { askerOf, indexTask } from "../src/storage/task-index.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
+import { answerRead } from "./worker-reads.ts";
 
 /** Another object, or D1, has this long for one effect; then it is tried again later. */
 const effectTimeoutMs = 30_000;
 
 /** What nobody needs once its receiver will never take it. */
-const pointless: readonly WorkerEffect["effect"][] = ["card", "unsubscribe", "withdraw", "follow"];
+const pointless: readonly WorkerEffect["effect"][] = ["card", "unsubscribe", "withdraw", "follow", "note"];
 type ReadEffect = Extract<WorkerEffect, { effect: "read" }>;
 type SentEffect = Exclude<WorkerEffect, ReadEffect>;
 
@@ -63,7 +65,7 @@ export class WorkerEffects {
         }
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        // A thread that does not know us needs no card and no farewell.
+        // A thread that does not know us needs no card, no note and no farewell.
         const never = asFault(error)?.retry === "never";
         if (never && stored.effect.effect === "offer") this.#notOffered(stored, stored.effect.input.offer, message);
         else if (never && pointless.includes(stored.effect.effect)) store.effectDone(stored);
@@ -87,14 +89,17 @@ export class WorkerEffects {
 
   async #read(stored: StoredEffect, { step, callId, read }: ReadEffect): Promise<void> {
     const { store, env } = this.#host;
-    const { output, tainting } = await answerRead(env, this.#host.name, read);
+    const task = store.task();
+    const reader = { taskId: this.#host.name, audience: task === null ? this.#host.name : taskAudience(task.start) };
+    const { output, tainting, artifactId } = await answerRead(env, reader, read, shareOf(store.calls(step).length));
     await this.#host.fault();
     this.#host.decide(() => {
       const own = read.read === "recall" && store.ownsArtifact(read.id);
       store.answer(step, callId, output, tainting && !own);
+      if (artifactId !== null) store.addSpilled(artifactId);
       store.effectDone(stored);
-      const task = store.task();
-      return task === null ? null : readAnswered(task, store.calls(step), { step, callId });
+      const now = store.task();
+      return now === null ? null : readAnswered(now, store.calls(step), { step, callId });
     });
     this.#host.step();
   }
@@ -134,6 +139,9 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
     case "report":
       if (start.parent === undefined) await env.ROUTER.getByName(routerName).report(effect.report);
       else await env.WORKER_SESSION.getByName(start.parent.taskId).childReport(effect.report);
+      return;
+    case "note":
+      await env.THREAD.getByName(effect.threadId).note(effect.note);
       return;
     case "start_child":
       await env.WORKER_SESSION.getByName(effect.start.taskId).start(effect.start);
@@ -205,46 +213,5 @@ async function freeRows(env: Env, taskId: string, { threadId, rows }: Extract<Se
   } catch (error) {
     if (asFault(error)?.kind !== "not_found") throw error;
     return rows;
-  }
-}
-
-/** [W20] Follows a thread and tells the router. What may pass is tried again; what never will is the model's to read. */
-async function follow(env: Env, taskId: string, { threadId, decisionId }: Extract<WorkerRead, { read: "subscribe" }>): Promise<string> {
-  try {
-    const { fromSeq } = await env.THREAD.getByName(threadId).subscribe({ taskId, decisionId });
-    await env.ROUTER.getByName(routerName).follow({ taskId, threadId, follows: true });
-    return JSON.stringify({ subscribed: threadId, from_seq: fromSeq });
-  } catch (error) {
-    const fault = asFault(error);
-    if (fault?.retry !== "never") throw error;
-    return JSON.stringify({ error: fault.message });
-  }
-}
-
-/** The result of a read, for the model. What cannot be read in time is said. */
-async function answerRead(env: Env, taskId: string, read: WorkerRead): Promise<{ output: string; tainting: boolean }> {
-  switch (read.read) {
-    case "subscribe":
-      return { output: await follow(env, taskId, read), tainting: false };
-    case "recall": {
-      const { text, tainting } = await recallObject(env, {
-        id: read.id,
-        page: read.page,
-        ...(read.audience === null ? {} : { readers: [read.audience] }),
-      });
-      return { output: text, tainting };
-    }
-    case "output":
-      return { output: await readOutput(env, read), tainting: false };
-  }
-}
-
-async function readOutput(env: Env, { endpointId, commandId, offset, limit }: Extract<WorkerRead, { read: "output" }>): Promise<string> {
-  try {
-    const answer = env.ENDPOINT.getByName(endpointId).readOutput({ commandId, offset, limit });
-    const output = await withTimeout(answer, limits.recallTimeoutMs, "The machine's ledger");
-    return JSON.stringify(output === null ? { error: `${commandId} has no output yet` } : { command: commandId, ...output });
-  } catch (error) {
-    return JSON.stringify({ error: `could not be read: ${error instanceof Error ? error.message : String(error)}` });
   }
 }

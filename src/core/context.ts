@@ -21,6 +21,13 @@ export function excerpt(text: string, chars: number): string {
   return `${text.slice(0, end)}…`;
 }
 
+/** Tokens of a text, about: four letters of an alphabet are one, signs of other scripts one each. Too many is the safe side. */
+export function estimateTokens(text: string): number {
+  let ascii = 0;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 128) ascii++;
+  return Math.ceil(ascii / 4) + (text.length - ascii);
+}
+
 const isHighSurrogate = (text: string, at: number): boolean => {
   const unit = text.charCodeAt(at);
   return unit >= 0xd800 && unit <= 0xdbff;

@@ -3,6 +3,9 @@ import { limits } from "../protocol/limits.ts";
 
 export type Manner = "instant" | "structured";
 
+/** Chat is instant; everything else is read as a document. */
+export const mannerOf = (source: string): Manner => (source === "web" ? "instant" : "structured");
+
 /** Says that there is more; part of the word limit. The page shows the full text beside it. */
 export const moreNote = "(Shortened.)";
 

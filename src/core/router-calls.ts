@@ -4,9 +4,8 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import { type RouterCall, type RouterTool, routerTools } from "../protocol/router-tools.ts";
 import { excerpt } from "./context.ts";
-import { countWords, fitManner } from "./manners.ts";
+import { countWords, fitManner, mannerOf } from "./manners.ts";
 import type { InboxItem } from "./router.ts";
-import { mannerOf } from "./router-plan.ts";
 
 /** [RD1] The call as its schema says, or a sentence on what is wrong with it. Nothing half-parsed is done. */
 export function readCall(call: ModelReply["calls"][number]): RouterCall | { problem: string } {

@@ -1,10 +1,11 @@
 // [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
 import type { DraftFrame } from "../protocol/widget-frames.ts";
+import { mannerOf } from "./manners.ts";
 import { readPartialObject } from "./partial-json.ts";
 import type { InboxItem } from "./router.ts";
 import { decisionIdOf, type ItemProgress } from "./router-decide.ts";
 import { expandIds, type ItemNames } from "./router-names.ts";
-import { mannerOf, outboundIdOf, stripMarkers } from "./router-plan.ts";
+import { outboundIdOf, stripMarkers } from "./router-plan.ts";
 
 /** A call that is being written. */
 export type WrittenCall = { tool: string; json: string };

@@ -10,7 +10,7 @@ import type { TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
-import { fitted } from "./manners.ts";
+import { fitted, mannerOf } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
 import type { Fact } from "./router-memory.ts";
 import type { PolicyAct, Proposal } from "./router-policy.ts";
@@ -94,9 +94,6 @@ export type PlannedDecision = {
   question?: Question;
   notice?: BoardNotice;
 };
-
-/** The manner of a source: what people read in passing is short. */
-export const mannerOf = (source: string): "instant" | "structured" => (source === "web" ? "instant" : "structured");
 
 /** A comment of ours marks what we sent; none may be written by a model or a worker, also not one that appears when another is taken out. */
 export function stripMarkers(text: string): string {

@@ -7,11 +7,11 @@ import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import { handedBackRule, type Trigger, type Verdict } from "../protocol/trigger.ts";
 import { audienceOf } from "./audience.ts";
 import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
-import { excerpt } from "./context.ts";
+import { estimateTokens, excerpt } from "./context.ts";
 
-/** Items and characters of one turn; the rest waits for the next. */
+/** Items and tokens of one turn, about; the rest waits for the next. */
 const maxTurnItems = 40;
-const maxTurnChars = 60_000;
+const maxTurnTokens = 15_000;
 /** What one item may bring into a turn; more is read by recall. */
 export const maxItemChars = 8_000;
 /** Wrong settings do not heal by themselves: known messages are tried again this often, a new one at once. */
@@ -209,9 +209,9 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
   });
 }
 
-/** Characters that an item brings into a turn, about. */
+/** Tokens that an item brings into a turn, about: its text, and the ids and names around it. */
 const weightOf = (item: InboxItem): number =>
-  400 + Math.min(maxItemChars, item.kind === "trigger" ? item.trigger.text.length : item.report.text.length);
+  100 + estimateTokens((item.kind === "trigger" ? item.trigger.text : item.report.text).slice(0, maxItemChars));
 
 /**
  * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps.
@@ -230,10 +230,10 @@ export function pickTurn(
     if (free.length === 0) continue;
     if (meta.isolate) return { lane, items: [...free].sort((a, b) => a.tries - b.tries).slice(0, 1) };
     const items: InboxItem[] = [];
-    let chars = 0;
+    let tokens = 0;
     for (const item of free) {
-      chars += weightOf(item);
-      if (items.length > 0 && (items.length >= maxTurnItems || chars > maxTurnChars)) break;
+      tokens += weightOf(item);
+      if (items.length > 0 && (items.length >= maxTurnItems || tokens > maxTurnTokens)) break;
       items.push(item);
     }
     return { lane, items };
@@ -259,11 +259,11 @@ export function pickJoining(
     turn.nowMs,
   );
   if (next?.lane !== turn.lane) return [];
-  let chars = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item), 0);
+  let tokens = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item), 0);
   const room = maxTurnItems - turn.undecided;
   const beyond = next.items.findIndex((item, index) => {
-    chars += weightOf(item);
-    return index >= room || chars > maxTurnChars;
+    tokens += weightOf(item);
+    return index >= room || tokens > maxTurnTokens;
   });
   return beyond < 0 ? next.items : next.items.slice(0, beyond);
 }

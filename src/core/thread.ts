@@ -203,6 +203,7 @@ export function toRow(
     case "thread.unsent":
     case "thread.accepted_outcome":
     case "thread.released":
+    case "thread.note":
     case "thread.offered":
     case "thread.offer_decided":
       return null;

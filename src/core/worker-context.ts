@@ -4,6 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
 import { rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
+import { mannerOf } from "./manners.ts";
 import { isOwnPush, ownership } from "./worker-checks.ts";
 import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
@@ -91,6 +92,7 @@ export function goalItem(task: TaskState): WorkerItem {
     tainted: task.tainted,
     modelCalls: task.allowance,
     ...(start.speculative === true ? { speculative: true } : {}),
+    ...(start.parent === undefined && mannerOf(start.source) === "instant" ? { words: limits.maxInstantWords } : {}),
     ...(start.deadlineMs === undefined ? {} : { deadlineMs: start.deadlineMs }),
   };
 }

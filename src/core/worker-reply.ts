@@ -26,6 +26,8 @@ import { countRepeat, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { addSpend, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
+import { tooLongToSay } from "./worker-manner.ts";
+import { takeNote } from "./worker-notes.ts";
 import { propose } from "./worker-propose.ts";
 import {
   addReport,
@@ -193,7 +195,7 @@ class Deciding {
       case "report":
         return this.#report(call);
       case "note":
-        return this.#note(call);
+        return this.#spoken(call, takeNote(this.#change, call.input, this.#step));
       case "propose":
         return this.#spoken(call, propose(this.#change, call, this.#step, this.#facts));
       case "spawn":
@@ -213,16 +215,6 @@ class Deciding {
         return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
       }
     }
-  }
-
-  #note(call: Extract<WorkerCall, { tool: "note" }>): Done {
-    const { task } = this.#change;
-    if (task.notes >= limits.maxNotes)
-      return this.#refused(call.callId, call.tool, { refused: `${limits.maxNotes} notes are all that a task may keep.` });
-    task.notes += 1;
-    const { kind, text, outcome } = call.input;
-    this.#change.notes.push({ step: this.#step, kind, text, ...(outcome === undefined ? {} : { outcome }) });
-    return this.#done(call, { noted: task.notes }, false);
   }
 
   #spoken(call: WorkerCall, answer: Spoken): Done {
@@ -328,20 +320,26 @@ class Deciding {
         task.line = oneLine(text);
         addReport(this.#change, { id, kind, text, status: "running", nowMs });
         return this.#done(call, { reported: id }, false);
-      case "answer":
+      case "answer": {
+        const long = tooLongToSay(task, text, this.#step);
+        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
         // Said beside the work: the card keeps the line of what runs.
         addReport(this.#change, { id, kind, text, status: "running", nowMs });
         return this.#done(call, { reported: id }, false);
+      }
       case "question":
-      case "blocked":
+      case "blocked": {
         // [W13] People are asked one thing at a time.
         if (this.#asked)
           return this.#refused(call.callId, call.tool, { refused: "This answer asked already; wait for what is said to it." });
+        const long = tooLongToSay(task, text, this.#step);
+        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
         this.#asked = true;
         task.mode = { mode: "asking" };
         task.line = oneLine(text);
         addReport(this.#change, { id, kind, text, status: "waiting", nowMs });
         return this.#done(call, { reported: id }, false);
+      }
       case "done":
       case "failed": {
         // [W10] An end that does not know the latest is no end.
@@ -362,6 +360,8 @@ class Deciding {
         }
         if (kind === "failed" && retriesFirst(task))
           return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
+        const long = tooLongToSay(task, text, this.#step);
+        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
         this.#ledger(call.callId, call.tool, "done", kind);
         const confidence =
           kind === "done"

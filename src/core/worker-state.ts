@@ -8,7 +8,7 @@ import type { OfferKind, OfferState } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
-import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart } from "../protocol/task.ts";
+import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart, type ThreadNote } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
@@ -95,6 +95,8 @@ export type TaskState = {
   retried: boolean;
   /** What was spent beside the own steps: the children's calls, and tokens of all. */
   spent: Spend;
+  /** The step whose report came back because it was too long; the next one is taken as it is. */
+  shorter?: number | undefined;
   /** Replies without any call, in a row. */
   mute: number;
   repeat: { key: string; count: number };
@@ -159,6 +161,8 @@ export type WorkerEffect =
   | { effect: "asked"; endpointId: EndpointId }
   /** To the router, or to the parent of a child. */
   | { effect: "report"; report: Report }
+  /** A note, for the other workers of its thread. */
+  | { effect: "note"; threadId: ThreadId; note: ThreadNote }
   | { effect: "start_child"; start: TaskStart }
   | { effect: "tell_child"; taskId: TaskId; id: string; text: string }
   | { effect: "cancel_child"; taskId: TaskId; by: Principal; reason: string }
@@ -258,6 +262,8 @@ export function effectAddress(effect: WorkerEffect): { id: string; target: strin
       return { id: `asked:${effect.endpointId}`, target: effect.endpointId };
     case "report":
       return { id: effect.report.id, target: "router" };
+    case "note":
+      return { id: `note:${effect.note.n}`, target: `note:${effect.threadId}` };
     case "start_child":
       return { id: `start:${effect.start.taskId}`, target: effect.start.taskId };
     case "tell_child":

@@ -92,6 +92,8 @@ export type WorkerItem =
       modelCalls: number;
       /** Nobody asked for it. */
       speculative?: boolean;
+      /** Words that a report may have where it is read; absent where it may be as long as it must. */
+      words?: number;
       deadlineMs?: number;
     }
   | ({

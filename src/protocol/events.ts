@@ -6,7 +6,7 @@ import type { Offer, OfferJudge, OfferState } from "./offer.ts";
 import type { FollowedPolicy } from "./policy.ts";
 import type { Authority, Lane, Principal } from "./principal.ts";
 import type { SpeculationOutcome } from "./speculation.ts";
-import type { Report, TaskStatus } from "./task.ts";
+import type { Report, TaskStatus, ThreadNote } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
 
@@ -34,6 +34,8 @@ export type ThreadEvent =
   | { kind: "thread.confirmed"; outboundId: string; providerId: string }
   | { kind: "thread.unsent"; outboundId: string; state: "expired" | "failed" | "unknown"; reason: string }
   /** A task gives rows up; `free`: those that no task that got them keeps any more. */
+  /** A worker noted something about this thread. `notes`: the id under which all of them are read. */
+  | { kind: "thread.note"; notes: string; note: ThreadNote }
   | { kind: "thread.released"; taskId: string; seqs: number[]; free: number[] }
   /** A person's word on an outcome. */
   | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal };

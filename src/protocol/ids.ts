@@ -1,7 +1,7 @@
 // Every object has a short prefixed id. How ids are made is `src/core/ids.ts`; here is only their form.
 import * as z from "zod/mini";
 
-export const idPrefixes = ["trg", "thr", "tsk", "rep", "ep", "cmd", "art", "out", "dec", "prs", "seg", "fct", "sch", "rul"] as const;
+export const idPrefixes = ["trg", "thr", "tsk", "rep", "ep", "cmd", "art", "out", "dec", "prs", "seg", "fct", "sch", "rul", "nts"] as const;
 export type IdPrefix = (typeof idPrefixes)[number];
 
 const idOf = (prefix: IdPrefix) =>

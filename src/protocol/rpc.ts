@@ -8,7 +8,7 @@ import type { Offer, OfferJudge, OfferView } from "./offer.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
 import type { SpeculationAnswer } from "./speculation.ts";
-import type { Report, TaskCard, TaskDescription, TaskStart } from "./task.ts";
+import type { Report, TaskCard, TaskDescription, TaskStart, ThreadNote } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Amendment, Trigger, Verdict } from "./trigger.ts";
 import type { DraftFrame, WidgetServerFrame } from "./widget-frames.ts";
@@ -44,6 +44,8 @@ export interface ThreadRpc extends ObjectRpc {
     about?: Pick<ThreadInfo, "source" | "place" | "threadKey" | "title">;
   }): Promise<{ fromSeq: number; cutSeq: number; tainted: boolean }>;
   unsubscribe(input: { taskId: TaskId; reason: string }): Promise<{ atSeq: number }>;
+  /** A worker's note on this thread: added once, by its task and number; nobody changes one. Read by `events`, about their id. */
+  note(input: ThreadNote): Promise<void>;
   /** A task gives rows up. `free`: those of them that every task which got them has given up. Idempotent. */
   release(input: { taskId: TaskId; seqs: number[] }): Promise<{ free: number[] }>;
   /** On a new topic: its first row is the settled trigger, re-keyed to this thread; the task subscribes from it. */

@@ -49,6 +49,9 @@ export type Note = { step: number; kind: (typeof noteKinds)[number]; text: strin
 export const spend = z.object({ calls: z.number(), inputTokens: z.number(), outputTokens: z.number() });
 export type Spend = z.infer<typeof spend>;
 
+/** A note as its thread keeps it for the other workers: whose it is, its number among theirs, and who may hear it. */
+export type ThreadNote = Note & { taskId: string; n: number; audience: string; tainted: boolean };
+
 /** What a worker session tells the router. `text` is ready to show. */
 export const report = z.object({
   id: reportId,

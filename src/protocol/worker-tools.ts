@@ -102,11 +102,12 @@ export const workerTools = {
   },
   note: {
     description:
-      "Keep what must outlast this context: a confirmed `fact`, an open `question`, or an `approach` that you tried, with its outcome. Notes are never changed, only added.",
+      "Keep what must outlast this context: a confirmed `fact`, an open `question`, or an `approach` that you tried, with its outcome. Notes are never changed, only added. Other workers of the thread can read them by recall; without `thread`, the one that this task answers in.",
     input: z.object({
       kind: z.enum(noteKinds),
       text: z.string().check(z.minLength(1), z.maxLength(1000)),
       outcome: z.optional(z.string().check(z.maxLength(500))),
+      thread: z.optional(z.string().check(z.maxLength(80))),
     }),
   },
   spawn: {

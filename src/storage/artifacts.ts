@@ -13,10 +13,14 @@ async function artifactIdOf(bytes: Uint8Array): Promise<string> {
     .slice(0, 40)}`;
 }
 
+/** Of a copy of what was read elsewhere: who may hear it, and whether it holds a stranger's words. */
+export type Provenance = { audience: string; tainting: boolean };
+
 /** Stores bytes and returns their artifact id. Idempotent. */
-export async function putArtifact(store: R2Bucket, bytes: Uint8Array, contentType: string): Promise<string> {
+export async function putArtifact(store: R2Bucket, bytes: Uint8Array, contentType: string, from?: Provenance): Promise<string> {
   const artifactId = await artifactIdOf(bytes);
-  await store.put(keyOf(artifactId), bytes, { httpMetadata: { contentType } });
+  const about = from === undefined ? {} : { customMetadata: { audience: from.audience, tainting: String(from.tainting) } };
+  await store.put(keyOf(artifactId), bytes, { httpMetadata: { contentType }, ...about });
   return artifactId;
 }
 
@@ -30,7 +34,11 @@ export async function getArtifact(store: R2Bucket, artifactId: string): Promise<
   return bytes;
 }
 
-/** What an artifact was stored as; null when there is none. */
-export async function artifactType(store: R2Bucket, artifactId: string): Promise<string | null> {
-  return (await store.head(keyOf(artifactId)))?.httpMetadata?.contentType ?? null;
+/** What an artifact was stored as, and whence it is; null when there is none. */
+export async function artifactAbout(store: R2Bucket, artifactId: string): Promise<{ type: string | null; from: Provenance | null } | null> {
+  const head = await store.head(keyOf(artifactId));
+  if (head === null) return null;
+  const { audience, tainting } = head.customMetadata ?? {};
+  const from = audience === undefined ? null : { audience, tainting: tainting !== "false" };
+  return { type: head.httpMetadata?.contentType ?? null, from };
 }

@@ -4,12 +4,13 @@ import { rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
 import { rootOwnerOf } from "../core/thread.ts";
+import { notesIdOf, readableNotes, threadOfNotes } from "../core/worker-notes.ts";
 import { type Env, routerName } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
-import { artifactType, commandOutputType, getArtifact } from "./artifacts.ts";
+import { artifactAbout, commandOutputType, getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
 
 /** `audience`: who may read it (see core/audience.ts); absent where the id alone is the permission: outputs and artifacts. */
@@ -20,6 +21,8 @@ type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "ROUTER" | "S
 const rowsPerPage = 20;
 /** Text of one page; the rest of the limit is for ids and JSON. */
 const pageChars = limits.inlineResultChars - 1_500;
+/** Ten workers with all that they may note. */
+const maxThreadNotes = limits.maxNotes * 10;
 const rowChars = Math.floor(pageChars / rowsPerPage);
 
 /**
@@ -29,7 +32,7 @@ const rowChars = Math.floor(pageChars / rowsPerPage);
 export async function recallObject(objects: Places, input: { id: string; page: number; readers?: readonly string[] }): Promise<Recalled> {
   const page = Math.max(1, Math.floor(input.page));
   try {
-    const found = await withTimeout(read(objects, input.id, page), limits.recallTimeoutMs, "Its owner");
+    const found = await withTimeout(read(objects, input.id, page, input.readers), limits.recallTimeoutMs, "Its owner");
     if (found === null) return unknown(input.id);
     return input.readers === undefined ? found : shownTo(found, input.id, input.readers);
   } catch (error) {
@@ -50,10 +53,12 @@ const threadAudience = ({ source, place, threadKey, viewerId }: ThreadInfo): str
 
 const unknown = (id: string): Recalled => ({ text: `There is nothing with the id ${excerpt(id, 80)}.`, tainting: false });
 
-async function read(objects: Places, id: string, page: number): Promise<Recalled | null> {
+async function read(objects: Places, id: string, page: number, readers: readonly string[] | undefined): Promise<Recalled | null> {
   switch (id.slice(0, id.indexOf("_"))) {
     case "thr":
       return readThread(objects, id, page);
+    case "nts":
+      return readNotes(objects, id, page, readers);
     case "trg":
       return readTrigger(objects, id, page);
     case "tsk":
@@ -75,7 +80,7 @@ async function read(objects: Places, id: string, page: number): Promise<Recalled
       return objects.ROUTER.getByName(routerName).recall({ id });
     default:
       return {
-        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, art_, out_, dec_, fct_ or ep_.`,
+        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, nts_, art_, out_, dec_, fct_ or ep_.`,
         tainting: false,
       };
   }
@@ -105,9 +110,35 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
     page,
     pages: Math.ceil(info.headSeq / rowsPerPage),
     tasks: info.subscribers,
+    notes: notesIdOf(id),
     order: "oldest first; page 1 is the newest",
   };
   return { text: lines(head, ...shown.map((row) => rowLine(row, rowChars))), tainting, audience };
+}
+
+/** [W16] The notes of a thread's workers, in order, each with whose it is; only those that the reader may hear. */
+async function readNotes(objects: Places, id: string, page: number, readers: readonly string[] | undefined): Promise<Recalled | null> {
+  const threadId = threadOfNotes(id);
+  const thread = objects.THREAD.getByName(threadId);
+  const { info } = await thread.read({ afterSeq: 0, limit: 1 });
+  if (info.headSeq === 0) return null;
+  const kept = await thread.events({ afterSeq: 0, limit: maxThreadNotes, about: id });
+  const all = kept.flatMap(({ event }) => (event.kind === "thread.note" ? [event.note] : []));
+  const shown = readableNotes(all, readers);
+  const whole = lines(
+    ...shown.map(({ taskId, n, step, audience: _who, tainted: _tainted, ...note }) => ({ by: taskId, n, step, ...note })),
+  );
+  const text = slice(whole, page);
+  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  const hidden = all.length - shown.length;
+  // Every note in it may be said to each reader; so it is one of theirs, and stays in the turn that read it.
+  const audience = readers?.[0] ?? threadAudience(info);
+  const head = { notes: id, thread: threadId, count: shown.length, ...(hidden === 0 ? {} : { of_other_conversations: hidden }) };
+  return {
+    text: `${lines({ ...head, page, pages: pagesOf(whole) })}\n${text}`,
+    tainting: shown.some(({ tainted }) => tainted),
+    audience,
+  };
 }
 
 function rowLine(row: ThreadRow, chars: number): object {
@@ -275,7 +306,9 @@ async function readArtifact(objects: Places, id: string, page: number): Promise<
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
   const head = { artifact: id, bytes: bytes.byteLength, page, pages: pagesOf(content) };
   // Only output of commands is known to be clean: they run for untainted tasks alone. Anything else may be a stranger's words.
-  return { text: lines(head, { content: text }), tainting: (await artifactType(objects.STORE, id)) !== commandOutputType };
+  const about = await artifactAbout(objects.STORE, id);
+  if (about?.from) return { text: lines(head, { content: text }), ...about.from };
+  return { text: lines(head, { content: text }), tainting: about?.type !== commandOutputType };
 }
 
 const pagesOf = (text: string): number => Math.max(1, Math.ceil(text.length / pageChars));

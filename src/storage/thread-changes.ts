@@ -1,8 +1,10 @@
 // The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
+
 import { rowTaints } from "../core/authority.ts";
 import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { reviewCommentOf } from "../core/structured.ts";
 import { freeSeqs, isRoot, planFlip, rekeyForTopic, rootOwnerOf, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
+import { notesIdOf } from "../core/worker-notes.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -72,6 +74,14 @@ export function unsubscribe(room: ThreadRoom, { taskId, reason }: Input<"unsubsc
     return atSeq;
   });
 }
+
+/** [W15] A note enters the log once; it is no row of the conversation. */
+export const note = (room: ThreadRoom, threadId: ThreadId, input: Input<"note">): void =>
+  room.commit((nowMs) => {
+    const key = `note:${input.taskId}:${input.n}`;
+    if (room.store.log.byKey(key) === null)
+      room.store.log.append({ kind: "thread.note", notes: notesIdOf(threadId), note: input }, nowMs, key);
+  });
 
 /** A task gives rows up; what every task gave up that got it is free. */
 export function release(room: ThreadRoom, { taskId, seqs }: Input<"release">): number[] {

@@ -31,6 +31,8 @@ const tables = [
   "CREATE TABLE IF NOT EXISTS call (step INTEGER NOT NULL, call_id TEXT NOT NULL, at INTEGER NOT NULL, tool TEXT NOT NULL, output TEXT, tainting INTEGER NOT NULL, PRIMARY KEY (step, call_id)) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS command (id TEXT PRIMARY KEY, open INTEGER NOT NULL, artifact_id TEXT, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS effect (id TEXT PRIMARY KEY, version INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, body TEXT NOT NULL, attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL) WITHOUT ROWID",
+  // Long answers of reads, kept whole.
+  "CREATE TABLE IF NOT EXISTS spilled (artifact_id TEXT PRIMARY KEY) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS report (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
 ];
 
@@ -170,9 +172,14 @@ export class WorkerStore {
     return row ? (JSON.parse(row.body) as WorkerCommand) : null;
   }
 
-  /** Whether an artifact is the output of one of this task's commands. */
+  /** Whether an artifact is the output of one of this task's commands, or a long answer that it was given. */
   ownsArtifact(artifactId: string): boolean {
-    return this.#sql.exec("SELECT 1 FROM command WHERE artifact_id = ?", artifactId).toArray().length > 0;
+    const own = "SELECT 1 FROM command WHERE artifact_id = ?1 UNION ALL SELECT 1 FROM spilled WHERE artifact_id = ?1";
+    return this.#sql.exec(own, artifactId).toArray().length > 0;
+  }
+
+  addSpilled(artifactId: string): void {
+    this.#sql.exec("INSERT OR IGNORE INTO spilled (artifact_id) VALUES (?)", artifactId);
   }
 
   calls(step: number): StepCall[] {

@@ -67,12 +67,15 @@ describe("pickTurn", () => {
     expect([tainted.lane, clean.lane]).toEqual(["public", "team"]);
   });
 
-  test("a turn is capped by items and by characters, and one large item still gets its turn", () => {
+  test("[RT4] a turn is capped by items and by tokens, and one large item still gets its turn", () => {
     const many = Array.from({ length: 60 }, (_, i) => queuedTrigger({ name: `n${i}`, by: member }));
     expect(pick(many)?.items).toHaveLength(40);
     const large = Array.from({ length: 20 }, (_, i) => queuedTrigger({ name: `l${i}`, by: member, text: "x".repeat(32_000) }));
     expect(pick(large)?.items).toHaveLength(7);
     expect(pick(large.slice(0, 1))?.items).toHaveLength(1);
+    // The same characters are four times the tokens in a script without an alphabet.
+    const dense = Array.from({ length: 20 }, (_, i) => queuedTrigger({ name: `d${i}`, by: member, text: "語".repeat(32_000) }));
+    expect(pick(dense)?.items).toHaveLength(1);
   });
 
   test("during a back-off nothing is picked; after a refusal that no waiting heals a new message is tried at once", () => {

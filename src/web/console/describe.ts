@@ -115,6 +115,8 @@ export function describeEvent(event: SwitchyardEvent): Line {
         text: event.free.length > 0 ? "The task gave rows back to the router" : "The task gave rows up; another still has them",
         ids: [event.taskId],
       };
+    case "thread.note":
+      return withDetail({ filter: "work", text: `Notes a ${event.note.kind}`, ids: [event.note.taskId] }, event.note.text);
     case "task.reopened":
       return withDetail({ filter: "work", text: `Opened again by ${event.by.name}`, ids: [event.id] }, event.text);
     case "router.inbox":
