@@ -64,6 +64,14 @@ export async function applyEffect(
     case "decide_offer":
       await env.THREAD.getByName(effect.threadId).decideOffer(effect.input);
       return {};
+    case "receipt": {
+      const { outboundId, untilMs } = effect.input;
+      const said = await env.THREAD.getByName(effect.threadId).row({ triggerId: outboundId });
+      const state = said?.kind === "outbound" ? said.state : "unknown";
+      if ((state === "pending" || state === "unknown") && Date.now() < untilMs)
+        throw new Fault("unavailable", `${outboundId} is on its way still.`, { retry: "later" });
+      return { sent: state };
+    }
     case "tell":
       await env.WORKER_SESSION.getByName(effect.taskId).tell(effect.input);
       return {};

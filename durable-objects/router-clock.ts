@@ -3,9 +3,9 @@
 // transaction of the decision that made it, and its alarm is one more deadline. The clock needs no model and waits for no turn.
 
 import { isOpen } from "../src/core/router.ts";
-import type { PlannedDecision, RouterEffect } from "../src/core/router-plan.ts";
+import type { EffectResult, EffectRow, PlannedDecision, RouterEffect } from "../src/core/router-plan.ts";
 import { changeSchedule, pausedDecision, runDecision, type ScheduleEdit, setSchedule } from "../src/core/router-schedule.ts";
-import { afterRun, planDue, runDecided, scheduleIdOf, timeWords } from "../src/core/schedule.ts";
+import { afterRun, isOver, planDue, runDecided, runSaid, scheduleIdOf, timeWords } from "../src/core/schedule.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Schedule, ScheduleChange, ScheduleLine, ScheduleRun, ScheduleSetting } from "../src/protocol/schedule.ts";
 import type { Report } from "../src/protocol/task.ts";
@@ -14,6 +14,8 @@ import type { RouterSchedules } from "../src/storage/router-schedules.ts";
 
 const shownRuns = 10;
 const maxShown = 200;
+/** Longer than any message waits to be sent. */
+const receiptMs = limits.outboundMaxAgeStructuredMs + 60 * 60_000;
 
 export class RouterClock {
   readonly #rows: RouterSchedules;
@@ -28,7 +30,8 @@ export class RouterClock {
     this.#rows = ledger.schedules;
     ledger.hooks.push({
       decided: (decision, nowMs) => this.#decided(decision, nowMs),
-      effectEnded: (effect, failure, nowMs) => this.#effectEnded(effect, failure, nowMs),
+      effectEnded: (row, end, nowMs) =>
+        this.#effectEnded(row, "failure" in end ? end.failure : null, nowMs, "result" in end ? end.result : {}),
     });
   }
 
@@ -115,10 +118,14 @@ export class RouterClock {
   }
 
   /** Inside the transaction of an effect's end: a trigger that could not be placed, a message that was or was not. */
-  #effectEnded(effect: RouterEffect, failure: string | null, nowMs: number): void {
+  #effectEnded({ effect, id, decisionId }: EffectRow, failure: string | null, nowMs: number, { sent = "unknown" }: EffectResult): void {
     if (effect.kind === "append" && failure !== null) {
       const run = this.#rows.run(effect.input.trigger.id);
       if (run !== null) this.#follow(run, { ...run, execution: "failed", detail: failure }, nowMs);
+    }
+    if (effect.kind === "receipt") {
+      const run = this.#rows.run(effect.input.runId);
+      if (run !== null) this.#follow(run, runSaid(run, failure === null ? sent : "unknown"), nowMs);
     }
     if (effect.kind !== "post") return;
     const { triggerId, taskId } = effect.input;
@@ -127,13 +134,17 @@ export class RouterClock {
     // An acknowledgement is not yet the answer.
     if (run === null || run.delivery !== "pending" || run.execution === "running") return;
     this.#follow(run, { ...run, delivery: failure === null ? "posted" : "failed", detail: failure ?? run.detail }, nowMs);
+    if (failure !== null) return;
+    const input = { runId: run.id, outboundId: effect.input.id, untilMs: nowMs + receiptMs };
+    const receipt: RouterEffect = { kind: "receipt", threadId: effect.threadId, input };
+    const about = { id: `${id}/receipt`, decisionId, chain: `${id}/receipt`, order: 0, effect: receipt };
+    this.#ledger.store.addEffects([{ ...about, state: "pending", attempts: 0, dueMs: nowMs, result: {} }], nowMs);
+    this.#ledger.alarms.setEarlier("effects", "effects", nowMs);
   }
 
   #follow(before: ScheduleRun, run: ScheduleRun, nowMs: number): void {
     this.#rows.putRun(run);
     const schedule = this.#rows.get(run.scheduleId);
-    const isOver = (each: ScheduleRun): boolean =>
-      each.execution === "failed" || each.delivery === "failed" || (each.execution === "done" && each.delivery !== "pending");
     if (schedule === null || isOver(before) || !isOver(run)) return;
     const after = afterRun(schedule, run);
     this.#rows.put(after.schedule, nowMs);

@@ -85,7 +85,7 @@ export class RouterEffects {
   #done(row: EffectRow, result: EffectResult, nowMs: number): void {
     const { store, log } = this.#ledger;
     store.setEffect(row.id, "done", { result });
-    for (const hook of this.#ledger.hooks) hook.effectEnded(row.effect, null, nowMs);
+    for (const hook of this.#ledger.hooks) hook.effectEnded(row, { result }, nowMs);
     log.append(
       { kind: "router.effect", effectId: row.id, decisionId: row.decisionId, effect: row.effect.kind, state: "done" },
       nowMs,
@@ -121,7 +121,7 @@ export class RouterEffects {
     const attempts = isPlatformHiccup(reason) ? row.attempts : row.attempts + 1;
     const hopeless = asFault(error)?.retry === "never" || (row.effect.kind === "board" && attempts >= maxBoardAttempts);
     if (!hopeless) {
-      console.error(JSON.stringify({ at: "router.effect", effect: row.id, attempts, error: reason }));
+      if (row.effect.kind !== "receipt") console.error(JSON.stringify({ at: "router.effect", effect: row.id, attempts, error: reason }));
       store.setEffect(row.id, "pending", { attempts, dueMs: retryAtMs(nowMs, attempts) });
       return;
     }
@@ -131,7 +131,7 @@ export class RouterEffects {
       nowMs,
       `effect:${row.id}`,
     );
-    for (const hook of this.#ledger.hooks) hook.effectEnded(row.effect, reason, nowMs);
+    for (const hook of this.#ledger.hooks) hook.effectEnded(row, { failure: reason }, nowMs);
     this.#afterFailure(row, reason, nowMs);
   }
 
@@ -143,8 +143,9 @@ export class RouterEffects {
       case "tell_owners":
       case "offer":
       case "withdraw":
-      // The run of the schedule has failed with it.
+      // The run of the schedule has failed with it, or says that nobody knows.
       case "append":
+      case "receipt":
         return;
       case "policy":
         this.#reopen(row, null, `Rules and policies could not be changed: ${reason}`, nowMs);

@@ -37,7 +37,7 @@ export class RouterSpeculation {
     this.#onChange = onChange;
     ledger.hooks.push({
       decided: (decision, nowMs) => this.#decided(decision, nowMs),
-      effectEnded: (effect, failure, nowMs) => this.#effectEnded(effect, failure, nowMs),
+      effectEnded: ({ effect }, end, nowMs) => this.#effectEnded(effect, "failure" in end ? end.failure : null, nowMs),
     });
   }
 

@@ -7,7 +7,7 @@ import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 import type { TaskStart } from "../protocol/task.ts";
-import type { OutboundIntent } from "../protocol/thread.ts";
+import type { OutboundIntent, OutboundState } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import { fitted, mannerOf } from "./manners.ts";
@@ -38,6 +38,8 @@ export type RouterEffect =
   | { kind: "accept"; taskId: string; input: Input<WorkerSessionRpc, "accept"> }
   | { kind: "reopen"; taskId: string; input: Input<WorkerSessionRpc, "reopen"> }
   | { kind: "cancel"; taskId: string; input: Input<WorkerSessionRpc, "cancel"> }
+  /** What became of the answer of a schedule's run: asked again until its thread knows, or until `untilMs`. */
+  | { kind: "receipt"; threadId: string; input: { runId: string; outboundId: string; untilMs: number } }
   /** Of a schedule that is due. */
   | { kind: "append"; threadId: string; input: Input<ThreadRpc, "append"> }
   /** What an owner asked for is shown, saved or taken back, and the owner is told. */
@@ -45,7 +47,7 @@ export type RouterEffect =
   | { kind: "board"; input: BoardChange[] };
 
 /** What an effect answered that later effects of its chain need. */
-export type EffectResult = { fromSeq?: number; cutSeq?: number; tainted?: boolean; started?: boolean };
+export type EffectResult = { fromSeq?: number; cutSeq?: number; tainted?: boolean; started?: boolean; sent?: OutboundState };
 
 /** One effect of a chain: chains are independent of each other, within one the order holds. */
 export type EffectRow = {

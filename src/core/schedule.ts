@@ -2,6 +2,7 @@
 import { Cron } from "croner";
 import { limits } from "../protocol/limits.ts";
 import type { Schedule, ScheduleRun, ScheduleTime, ScheduleWhen } from "../protocol/schedule.ts";
+import type { OutboundState } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import { makeId, triggerIdOf } from "./ids.ts";
 
@@ -142,12 +143,33 @@ export function triggerOfRun(schedule: Schedule, run: ScheduleRun): { trigger: T
 
 /** [RS5] After a run has ended: a failure counts, and after some in a row the schedule is paused. */
 export function afterRun(schedule: Schedule, run: ScheduleRun): { schedule: Schedule; paused: boolean } {
-  const failed = run.execution === "failed" || run.delivery === "failed";
+  const failed = run.execution === "failed" || run.delivery === "failed" || run.delivery === "unknown";
   if (!failed) return { schedule: { ...schedule, failures: 0 }, paused: false };
   const failures = schedule.failures + 1;
   if (failures < limits.maxScheduleFailures || schedule.state !== "active") return { schedule: { ...schedule, failures }, paused: false };
   const why = `${failures} runs in a row failed. The last: ${run.detail || "no reason was given"}`;
   return { schedule: { ...schedule, failures, state: "paused", why }, paused: true };
+}
+
+/** [RS5] Whether nothing more comes of a run: it ran, and of its answer it is known what became of it. */
+export const isOver = ({ execution, delivery }: Pick<ScheduleRun, "execution" | "delivery">): boolean =>
+  execution === "failed" || execution === "missed" || (execution === "done" && delivery !== "pending" && delivery !== "posted");
+
+/** What became of a run's answer, as its thread's ledger says. */
+export function runSaid(run: ScheduleRun, state: OutboundState): ScheduleRun {
+  if (run.delivery !== "posted") return run;
+  switch (state) {
+    case "sent":
+    case "confirmed":
+      return { ...run, delivery: state };
+    case "failed":
+      return { ...run, delivery: "failed", detail: "its answer could not be sent" };
+    case "expired":
+      return { ...run, delivery: "failed", detail: "its answer was too old to be sent" };
+    case "pending":
+    case "unknown":
+      return { ...run, delivery: "unknown", detail: "nobody knows whether its answer arrived" };
+  }
 }
 
 /** What follows for a run from a decision on its trigger. */

@@ -3,7 +3,8 @@
 import type { ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
-import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
+import type { TaskStatus } from "../protocol/task.ts";
+import type { OtherTask, OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
@@ -45,10 +46,17 @@ export const activeTasks = (subscriptions: readonly Subscription[]): TaskId[] =>
   ...new Set(subscriptions.filter(isActive).map((subscription) => subscription.taskId)),
 ];
 
-/** The other tasks that this row reaches. */
-export const alsoWith = (subscriptions: readonly Subscription[], taskId: TaskId, seq: number): TaskId[] => [
-  ...new Set(subscriptions.filter((other) => other.taskId !== taskId && covers(other, seq)).map((other) => other.taskId)),
-];
+/** The other tasks that this row reaches, with their status; one of which no card came yet has not started. */
+export const alsoWith = (
+  subscriptions: readonly Subscription[],
+  taskId: TaskId,
+  seq: number,
+  statuses: ReadonlyMap<TaskId, TaskStatus>,
+): OtherTask[] =>
+  [...new Set(subscriptions.filter((other) => other.taskId !== taskId && covers(other, seq)).map((other) => other.taskId))].map((task) => ({
+    task,
+    status: statuses.get(task) ?? "queued",
+  }));
 
 /** Rows that every task which got them has given up. `released` says whether a task gave up a row. */
 export const freeSeqs = (

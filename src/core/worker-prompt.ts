@@ -26,7 +26,7 @@ const common = (
 What you read
 - Each user message is a list of lines, one JSON object a line. The first line says which step this is and how many you may take. The others are items:
   goal    what is to be done, the words of whoever asked (\`asked\`), your machine with its workspaces, your authority.
-  row     something that happened in a thread of this task. \`message\`: a person; \`event\`: a check, a push, a bot; \`said\`: what ${agentName} said there. \`alsoWith\` names other tasks that see it too.
+  row     something that happened in a thread of this task. \`message\`: a person; \`event\`: a check, a push, a bot; \`said\`: what ${agentName} said there. \`alsoWith\` names other tasks that see it too, with their status.
   result  a command ended: its outcome, exit code and output. Long output is shortened in the middle; \`artifact\` has all of it.
   child   what a child of yours reports.
   notice  a word of the system or the router.

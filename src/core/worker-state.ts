@@ -117,7 +117,7 @@ export type TaskState = {
 export type Tombstone = { by: Principal; reason: string };
 
 export type InboxItem =
-  | { kind: "row"; threadId: ThreadId; row: ThreadRow; alsoWith: TaskId[] }
+  | { kind: "row"; threadId: ThreadId; row: ThreadRow; alsoWith: DeliveredRow["alsoWith"] }
   | { kind: "result"; tool: MachineTool; result: SettledCommand }
   | { kind: "tell"; id: string; text: string; authority: Authority; tainted: boolean }
   | { kind: "child"; report: Report }

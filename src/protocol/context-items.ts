@@ -102,7 +102,8 @@ export type WorkerItem =
       seq: number;
       kind: "message" | "event" | "said";
       from: Speaker;
-      alsoWith?: string[];
+      /** Other tasks that see it too, and how they stood. */
+      alsoWith?: { task: string; status: string }[];
       facts?: Record<string, string>;
       /** The person said something else before, in this trigger; this counts instead. */
       replaces?: string;

@@ -45,14 +45,17 @@ export type Schedule = {
   createdMs: number;
 };
 
-/** One due instant, or a stretch of them that was missed. Only `done` with what was to be said `posted` is well. */
+/**
+ * One due instant, or a stretch of them that was missed. Whether it ran and whether people have the answer are two things: only
+ * `done` with an answer that is `sent` or `confirmed` is well. `posted` is on its way; of `unknown` nobody could say that it arrived.
+ */
 export type ScheduleRun = {
   id: string;
   scheduleId: string;
   dueMs: number;
   atMs: number;
   execution: "pending" | "running" | "done" | "failed" | "missed";
-  delivery: "none" | "pending" | "posted" | "failed";
+  delivery: "none" | "pending" | "posted" | "sent" | "confirmed" | "failed" | "unknown";
   /** Due instants that this receipt stands for, when they were missed. */
   missed: number;
   taskId: string | null;

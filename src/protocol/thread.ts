@@ -1,5 +1,6 @@
 // Rows of a thread: what subscribers and viewers read from its log.
 import type { OutboundId, ReportId, TaskId, ThreadId, TriggerId } from "./ids.ts";
+import type { TaskStatus } from "./task.ts";
 import type { Trigger, Verdict } from "./trigger.ts";
 
 /** What a channel does beside saying something in the thread. `inReplyTo`: in the review thread of that comment. */
@@ -38,8 +39,11 @@ export type ThreadRow =
   /** In a root: a task was dispatched and has its own topic from here on. */
   | { kind: "topic"; seq: number; atMs: number; topicThreadId: ThreadId; taskId: TaskId; title: string; triggerId: TriggerId };
 
+/** A task that gets a row too, and how it stood when the row was handed over. */
+export type OtherTask = { task: TaskId; status: TaskStatus };
+
 /** A row on its way to a subscriber; names the other tasks that get it too. */
-export type DeliveredRow = { row: ThreadRow; alsoWith: TaskId[] };
+export type DeliveredRow = { row: ThreadRow; alsoWith: OtherTask[] };
 
 export type ThreadInfo = {
   threadId: ThreadId;

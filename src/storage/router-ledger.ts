@@ -2,7 +2,7 @@
 import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
 import { addFigures, decisionEntry, type Fact, factAudience, taskEntry } from "../core/router-memory.ts";
-import { effectRows, type PlannedDecision, type RouterEffect } from "../core/router-plan.ts";
+import { type EffectResult, type EffectRow, effectRows, type PlannedDecision } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
@@ -19,7 +19,7 @@ const effectsFallbackMs = 5_000;
 
 type LedgerHooks = {
   decided: (decision: PlannedDecision, nowMs: number) => void;
-  effectEnded: (effect: RouterEffect, failure: string | null, nowMs: number) => void;
+  effectEnded: (row: EffectRow, end: { result: EffectResult } | { failure: string }, nowMs: number) => void;
 };
 
 export class RouterLedger {

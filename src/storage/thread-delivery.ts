@@ -154,9 +154,10 @@ export class Delivery {
     const first = rows[0];
     const last = rows.at(-1);
     if (!first || !last) return false;
+    const statuses = new Map(store.cards().map((card) => [card.taskId, card.status]));
     const call = this.#env.WORKER_SESSION.getByName(taskId).deliver({
       threadId: about.threadId,
-      rows: rows.map((row) => ({ row, alsoWith: alsoWith(subscriptions, taskId, row.seq) })),
+      rows: rows.map((row) => ({ row, alsoWith: alsoWith(subscriptions, taskId, row.seq, statuses) })),
     });
     const taken = (await withTimeout(call, callTimeoutMs, taskId)).throughSeq;
     if (taken < first.seq) throw new Fault("unavailable", `${taskId} took no row of ${about.threadId}.`);

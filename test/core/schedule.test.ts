@@ -2,7 +2,18 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decideStep } from "../../src/core/router-decide.ts";
 import { changeSchedule, setSchedule } from "../../src/core/router-schedule.ts";
-import { afterRun, localTime, nextDue, planDue, readTime, runDecided, timeWords, triggerOfRun } from "../../src/core/schedule.ts";
+import {
+  afterRun,
+  isOver,
+  localTime,
+  nextDue,
+  planDue,
+  readTime,
+  runDecided,
+  runSaid,
+  timeWords,
+  triggerOfRun,
+} from "../../src/core/schedule.ts";
 import { readSchedule } from "../../src/llm/offline/read-schedule.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Schedule, ScheduleTime, ScheduleWhen } from "../../src/protocol/schedule.ts";
@@ -172,6 +183,22 @@ describe("what came of it", () => {
     expect(runDecided(run, { tool: "record", reason: "", by: "model" })).toMatchObject({ execution: "done", delivery: "none" });
   });
 
+  test("[RS5] the answer of a run ends as its thread's ledger says; of one that perhaps arrived that is told, and it does not count as well", () => {
+    const posted = { ...run, execution: "done", delivery: "posted" } as const;
+    const ends = (["sent", "confirmed", "failed", "expired", "unknown", "pending"] as const).map(
+      (state) => runSaid(posted, state).delivery,
+    );
+    expect(ends).toEqual(["sent", "confirmed", "failed", "failed", "unknown", "unknown"]);
+    expect(isOver(posted)).toBe(false);
+    for (const delivery of ends) expect(isOver({ execution: "done", delivery })).toBe(true);
+    expect(isOver({ execution: "running", delivery: "sent" })).toBe(false);
+    // A word that came before changes nothing.
+    expect(runSaid({ ...posted, delivery: "failed" }, "sent").delivery).toBe("failed");
+    const held = schedule({ kind: "every", everyMs: 60_000, anchorMs: 0 });
+    expect(afterRun(held, runSaid(posted, "unknown")).schedule.failures).toBe(1);
+    expect(afterRun(held, runSaid(posted, "sent")).schedule.failures).toBe(0);
+  });
+
   test("[RS5] three failures in a row pause a schedule, also when only the delivery failed; a run that went well starts the count anew", () => {
     let state = schedule({ kind: "every", everyMs: 60_000, anchorMs: 0 });
     const failed = { ...run, execution: "done", delivery: "failed", detail: "no answer" } as const;
@@ -180,7 +207,7 @@ describe("what came of it", () => {
       expect(after.paused).toBe(false);
       state = after.schedule;
     }
-    expect(afterRun(afterRun(state, { ...run, execution: "done", delivery: "posted" }).schedule, failed).paused).toBe(false);
+    expect(afterRun(afterRun(state, { ...run, execution: "done", delivery: "sent" }).schedule, failed).paused).toBe(false);
     const last = afterRun(state, failed);
     expect(last).toMatchObject({ paused: true, schedule: { state: "paused", why: expect.stringContaining("no answer") } });
     expect(afterRun(last.schedule, failed).paused).toBe(false);

@@ -291,8 +291,9 @@ describe("any interleaving of rows, flips, ends and deliveries", () => {
 
   test("a row names the other tasks that it reaches", () => {
     const subscriptions = [subscription(), subscription({ taskId: "tsk_b", fromSeq: 3 }), subscription({ taskId: "tsk_c", endSeq: 2 })];
-    expect(alsoWith(subscriptions, "tsk_a", 2)).toEqual(["tsk_c"]);
-    expect(alsoWith(subscriptions, "tsk_a", 3)).toEqual(["tsk_b"]);
+    const statuses = new Map([["tsk_c", "waiting" as const]]);
+    expect(alsoWith(subscriptions, "tsk_a", 2, statuses)).toEqual([{ task: "tsk_c", status: "waiting" }]);
+    expect(alsoWith(subscriptions, "tsk_a", 3, statuses)).toEqual([{ task: "tsk_b", status: "queued" }]);
   });
 });
 

@@ -1,7 +1,7 @@
 // Schedules over the deployment's own router, threads and console.
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, test, vi } from "vitest";
-import { triggerIdOf } from "../../src/core/ids.ts";
+import { threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import { rootThreadIdOf } from "../../src/core/thread.ts";
 import { routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
@@ -62,7 +62,7 @@ test("[H4] [RS3] [RS4] a schedule survives the loss of its object and its alarm,
   for (const ms of [nextMs, nextMs + halfMinuteMs, nextMs + 6 * halfMinuteMs])
     await script([runAt(ms)], [{ calls: [{ tool: "reply", input: { settles: [runAt(ms)], text: `Nothing new ${token}.` } }] }]);
   await at(nextMs);
-  await until("the first run", async () => (await lineOf(token))?.runs[0]?.delivery === "posted");
+  await until("the first run", async () => (await lineOf(token))?.runs[0]?.delivery === "sent");
   // The row survives, the alarm does not.
   await runInDurableObject(router() as never, async (_: unknown, state: DurableObjectState) => state.storage.deleteAlarm());
   await evictDurableObject(router() as never);
@@ -73,12 +73,12 @@ test("[H4] [RS3] [RS4] a schedule survives the loss of its object and its alarm,
     runInDurableObject(router() as never, (_: unknown, state: DurableObjectState) => state.storage.getAlarm()),
   );
   await at(nextMs + halfMinuteMs);
-  await until("the second run", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "posted").length === 2);
+  await until("the second run", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "sent").length === 2);
   expect((await timersIn(threadId)).map((trigger) => trigger.atMs)).toEqual([nextMs, nextMs + halfMinuteMs]);
   // Five beats pass unseen: one run, and a receipt for four.
   await evictDurableObject(router() as never);
   await at(nextMs + 6 * halfMinuteMs + 5_000);
-  await until("the catch-up", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "posted").length === 3);
+  await until("the catch-up", async () => (await lineOf(token))?.runs.filter((run) => run.delivery === "sent").length === 3);
   const line = await lineOf(token);
   expect(line?.runs.find((run) => run.execution === "missed")).toMatchObject({ missed: 4, dueMs: nextMs + 2 * halfMinuteMs });
   expect((await timersIn(threadId)).map((trigger) => trigger.atMs)).toEqual([nextMs, nextMs + halfMinuteMs, nextMs + 6 * halfMinuteMs]);
@@ -113,7 +113,7 @@ test("[RS5] three failures in a row pause it, with one notice to its thread and 
   expect(board.filter((notice) => notice.kind === "fault" && notice.text.includes(token))).toHaveLength(1);
 });
 
-test("[RS4] [RS5] a dispatched run is running until its task reports, and delivered when its answer is posted; none starts beside it", async () => {
+test("[RS4] [RS5] a dispatched run is running until its task reports, and delivered when its answer is sent; none starts beside it", async () => {
   const token = unique();
   const { threadId, nextMs, runAt } = await ask(token);
   const work = {
@@ -150,8 +150,45 @@ test("[RS4] [RS5] a dispatched run is running until its task reports, and delive
     status: "done",
     atMs: Date.now() + 1,
   });
-  await until("delivered", async () => (await lineOf(token))?.runs.some((run) => run.execution === "done" && run.delivery === "posted"));
+  await until("delivered", async () => (await lineOf(token))?.runs.some((run) => run.execution === "done" && run.delivery === "sent"));
   await router().changeSchedule({ id: (await lineOf(token))?.id ?? "", change: "cancel" });
+});
+
+test("[RS5] an answer on GitHub is on its way until GitHub has it, and one that GitHub refuses is a failed delivery of a run that went well", async () => {
+  const token = unique();
+  const place = `sch/${token}`;
+  const opened = { ...triggerOf({ name: token, by: member, thread: "5", text: `an issue ${token}` }), place, threadKey: "issue:5" };
+  const threadId = threadIdOf("github", place, "issue:5");
+  const first = { ...opened, threadId, id: triggerIdOf("github", token, threadId) };
+  await objects.THREAD.getByName(threadId).append({ trigger: first, verdict: { outcome: "record", rule: "t", reason: "t" } });
+  const thread = { threadId, source: "github", place, threadKey: "issue:5", threadTitle: "t" };
+  const by = { role: "member" as const, id: "dev", name: "dev" };
+  const set = { name: token, text: `look ${token}`, thread, by, authority: "member" as const, time: { everyMinutes: 0.5 } };
+  const made = await router().setSchedule(set);
+  if ("problem" in made) throw new Error(made.problem);
+  const nextMs = (await lineOf(token))?.nextMs ?? 0;
+  const runAt = (ms: number) => triggerIdOf("github", `schedule:${made.id}:${ms}`, threadId);
+  const github = (path: string, body: object) =>
+    fetch(`http://github.test/control/${path}`, { method: "POST", body: JSON.stringify(body) });
+  for (const ms of [nextMs, nextMs + halfMinuteMs])
+    await script([runAt(ms)], [{ calls: [{ tool: "reply", input: { settles: [runAt(ms)], text: `Nothing new ${token}.` } }] }]);
+  // The clock goes on slowly, below the next beat, so that what waits a second is tried again.
+  const soon = () => at(Date.now() + 100);
+  await at(nextMs);
+  await until("the answer is at GitHub", async () => {
+    await soon();
+    return /^(?:sent|confirmed)$/.test((await lineOf(token))?.runs[0]?.delivery ?? "");
+  });
+  await evictDurableObject(router() as never);
+  await (await github("faults", { on: `POST /repos/${place}/issues/5/comments`, faults: ["422", "422", "422"] })).arrayBuffer();
+  await at(nextMs + halfMinuteMs);
+  await until("the refusal", async () => {
+    await soon();
+    const run = (await lineOf(token))?.runs[0];
+    return run?.dueMs === nextMs + halfMinuteMs && run.execution === "done" && run.delivery === "failed" && run.detail !== "";
+  });
+  expect(await lineOf(token)).toMatchObject({ failures: 1, state: "active" });
+  await router().changeSchedule({ id: made.id, change: "cancel" });
 });
 
 test("[RS6] operators list, make, pause, resume and cancel schedules; a person whose access is gone starts nothing any more", async () => {

@@ -106,7 +106,11 @@ test("[W20] [R7] a thread shared by two workers reaches both at once, each row n
     const body = await until(`the row at ${token}`, async () =>
       (await requests("run_command", `Work. ${token}`)).find((each) => each.includes("both of you")),
     );
-    expect(itemsOf(body).find((item) => item.item === "row")).toMatchObject({ text: `both of you ${a}`, alsoWith: [other] });
+    const row = itemsOf(body).find((item) => item.item === "row");
+    expect(row).toMatchObject({
+      text: `both of you ${a}`,
+      alsoWith: [{ task: other, status: expect.stringMatching(/^(?:waiting|running)$/) }],
+    });
   }
   expect(await decisionsOn(shared.id)).toEqual([]);
   await until("b left", async () =>

@@ -190,9 +190,19 @@ function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "r
   );
 }
 
+const deliveryWords: Record<ScheduleRun["delivery"], string> = {
+  none: "nothing to say",
+  pending: "not said yet",
+  posted: "answer on its way",
+  sent: "answer sent",
+  confirmed: "answer seen where it was sent",
+  failed: "answer not sent",
+  unknown: "answer perhaps sent",
+};
+
 /** Two answers, never one: whether it ran, and whether people heard of it. */
 function runWords(run: ScheduleRun): string {
   if (run.execution === "missed") return `missed ${run.missed === 1 ? "once" : `${run.missed} times`}: ${run.detail}`;
-  const said = { none: "nothing to say", pending: "not said yet", posted: "said", failed: "could not be said" }[run.delivery];
-  return `run ${run.execution}, ${said}`;
+  const said = deliveryWords[run.delivery];
+  return `run ${run.execution}, ${said}${run.detail !== "" && (run.delivery === "failed" || run.delivery === "unknown") ? `: ${run.detail}` : ""}`;
 }
