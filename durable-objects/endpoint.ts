@@ -38,7 +38,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     super(ctx, env);
     if (ctx.id.name === undefined) throw new Error("an Endpoint is addressed by the name of its id");
     this.#endpointId = ctx.id.name;
-    this.#log = new EventLog(ctx.storage.sql);
+    this.#log = new EventLog(ctx.storage.sql, { indexed: () => true });
     this.#rows = new CommandRows(ctx.storage.sql);
     this.#output = new OutputStore(ctx.storage, env.STORE);
     this.#sockets = new DaemonSockets(ctx);

@@ -1,5 +1,5 @@
 // Shows replies of a turn while its model writes them: at most so often, the newest words only, one call out at a time.
-import { type DraftView, draftOf, type WrittenCall } from "../src/core/router-drafts.ts";
+import { type DraftView, draftOf, mayMove, type WrittenCall } from "../src/core/router-drafts.ts";
 import type { Env } from "../src/env.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { ModelPiece } from "../src/protocol/model.ts";
@@ -34,7 +34,10 @@ export class RouterDrafts {
       if (piece.kind !== "call" || this.#view !== view) return;
       const call = this.#calls[piece.index];
       if (call) call.json += piece.delta;
-      else this.#calls[piece.index] = { tool: piece.tool, json: piece.delta };
+      else {
+        this.#calls[piece.index] = { tool: piece.tool, json: piece.delta };
+        if ([...view.items.values()].some(({ lane }) => mayMove(piece.tool, lane))) this.#takeBack("dropped");
+      }
       if (piece.tool !== "reply" || this.#fresh) return;
       this.#fresh = true;
       this.#arm();
@@ -50,6 +53,11 @@ export class RouterDrafts {
   close(state: "interrupted" | "dropped"): void {
     this.#view = null;
     this.#clear();
+    this.#takeBack(state);
+  }
+
+  /** What is shown is shown no more: its place has become uncertain, or its turn is over. */
+  #takeBack(state: "interrupted" | "dropped"): void {
     const left = [...this.#shown.values()];
     this.#shown.clear();
     void (this.#sending ?? Promise.resolve()).then(() => this.#sendAll(left, state));

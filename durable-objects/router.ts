@@ -30,6 +30,10 @@ import { RouterTurns } from "./router-turns.ts";
 const turnFallbackMs = 5_000;
 const pruneMs = 24 * 60 * 60_000;
 
+/** What a turn brought along is measured, and a call that is out is told again when it ends: nobody asks for these by what they name. */
+const isAskedFor = (event: RouterEvent): boolean =>
+  event.kind !== "router.context" && !(event.kind === "router.model" && event.phase === "reserve");
+
 type Rpc<M extends keyof RouterRpc> = Parameters<RouterRpc[M]>[0];
 
 export class Router extends DurableObject<Env> implements RouterRpc {
@@ -47,7 +51,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#store = new RouterStore(ctx.storage.sql);
-    this.#log = new EventLog(ctx.storage.sql);
+    this.#log = new EventLog(ctx.storage.sql, { indexed: isAskedFor });
     this.#alarms = new AlarmMux(ctx.storage, {
       turn: async () => this.#turns.wake(Date.now()),
       effects: async () => this.#effects.wake(Date.now()),

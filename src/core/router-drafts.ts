@@ -1,4 +1,5 @@
 // [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
+import type { Lane } from "../protocol/principal.ts";
 import type { DraftFrame } from "../protocol/widget-frames.ts";
 import { mannerOf } from "./manners.ts";
 import { readPartialObject } from "./partial-json.ts";
@@ -18,8 +19,15 @@ export type DraftView = {
   progress: ReadonlyMap<string, ItemProgress>;
 };
 
-/** Tools after which words about the same item may go to another thread. */
-const moving = new Set(["dispatch"]);
+/**
+ * Beside these a reply is sure to be said where it was asked: they move nothing, and code refuses none of them to whoever is answered.
+ * Beside a dispatch it may go to the task's topic; beside what needs more authority code may speak instead.
+ */
+const harmless: readonly string[] = ["reply", "relay", "record", "ignore", "ask_human", "recall", "find"];
+const teamOnly: readonly string[] = ["remember", "schedule"];
+
+/** Whether a reply that is written in the same answer is not certain to be said in its own thread. */
+export const mayMove = (tool: string, lane: Lane): boolean => !(harmless.includes(tool) || (lane === "team" && teamOnly.includes(tool)));
 
 /**
  * The reply of the last call, or null: not a reply, not known yet whom it answers, or its place is not certain. Only the settled
@@ -28,7 +36,7 @@ const moving = new Set(["dispatch"]);
 export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<DraftFrame, "threadId" | "draftId" | "text"> | null {
   const index = calls.length - 1;
   const call = calls[index];
-  if (call?.tool !== "reply" || calls.some(({ tool }) => moving.has(tool))) return null;
+  if (call?.tool !== "reply") return null;
   const fields = readPartialObject(call.json);
   const settles = fields.get("settles");
   const words = fields.get("text")?.value;
@@ -40,6 +48,7 @@ export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<Dr
   const threads = new Set(items.map((item) => item.threadId));
   const [threadId] = threads;
   if (threadId === undefined || threads.size > 1) return null;
+  if (items.some(({ lane }) => calls.some(({ tool }) => mayMove(tool, lane)))) return null;
   if (free.some((id) => view.progress.get(id)?.target)) return null;
   // A report's thread is shown by what is relayed from it; only an answer to somebody is seen while it is written.
   if (!items.every((item) => item.kind === "trigger" && mannerOf(item.trigger.source) === "instant")) return null;

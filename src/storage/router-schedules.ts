@@ -4,7 +4,10 @@ import type { Schedule, ScheduleRun } from "../protocol/schedule.ts";
 const schema = [
   "CREATE TABLE IF NOT EXISTS schedule (id TEXT PRIMARY KEY, active INTEGER NOT NULL, next_ms INTEGER, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS schedule_run (id TEXT PRIMARY KEY, schedule_id TEXT NOT NULL, task_id TEXT, open INTEGER NOT NULL, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE INDEX IF NOT EXISTS schedule_next ON schedule (next_ms)",
+  "CREATE INDEX IF NOT EXISTS schedule_held ON schedule (active)",
   "CREATE INDEX IF NOT EXISTS schedule_run_of ON schedule_run (schedule_id, at_ms)",
+  "CREATE INDEX IF NOT EXISTS schedule_run_task ON schedule_run (task_id, at_ms)",
 ];
 /** Runs that are kept of one schedule. */
 const keptRuns = 100;

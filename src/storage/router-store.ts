@@ -14,6 +14,7 @@ import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/ro
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
+import { routerSchema } from "./router-schema.ts";
 
 /** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
 export type InboxState = "queued" | "settled" | "passed";
@@ -39,29 +40,12 @@ type EffectSql = {
   result: string;
 };
 
-const schema = [
-  "CREATE TABLE IF NOT EXISTS meta (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)",
-  "CREATE TABLE IF NOT EXISTS inbox (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, thread_id TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, tries INTEGER NOT NULL, problem TEXT, released_by TEXT NOT NULL, body TEXT NOT NULL, at_ms INTEGER NOT NULL)",
-  "CREATE INDEX IF NOT EXISTS inbox_queued ON inbox (ord) WHERE state = 'queued'",
-  "CREATE TABLE IF NOT EXISTS cut (thread_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS effect (id TEXT PRIMARY KEY, decision_id TEXT NOT NULL, chain TEXT NOT NULL, ord INTEGER NOT NULL, effect TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL, result TEXT NOT NULL, at_ms INTEGER NOT NULL)",
-  "CREATE INDEX IF NOT EXISTS effect_pending ON effect (chain, ord) WHERE state = 'pending'",
-  "CREATE INDEX IF NOT EXISTS effect_chain ON effect (chain)",
-  "CREATE TABLE IF NOT EXISTS transcript (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, segment INTEGER NOT NULL, turn INTEGER NOT NULL, body TEXT NOT NULL)",
-  "CREATE INDEX IF NOT EXISTS transcript_segment ON transcript (lane, segment)",
-  "CREATE TABLE IF NOT EXISTS task (id TEXT PRIMARY KEY, open INTEGER NOT NULL, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS machine (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS moved (thread_id TEXT PRIMARY KEY, head_seq INTEGER NOT NULL, seen_seq INTEGER NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS proposal (id TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS question (id TEXT PRIMARY KEY, answered INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
-];
-
 export class RouterStore {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const statement of schema) sql.exec(statement);
+    for (const statement of routerSchema) sql.exec(statement);
   }
 
   meta(): RouterMeta {

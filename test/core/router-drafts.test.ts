@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decideStep, type ItemProgress } from "../../src/core/router-decide.ts";
-import { type DraftView, draftOf } from "../../src/core/router-drafts.ts";
+import { type DraftView, draftOf, mayMove } from "../../src/core/router-drafts.ts";
+import { routerTools } from "../../src/protocol/router-tools.ts";
 import { guest, member, queuedReport, queuedTrigger, reportOf } from "../support/router-fixtures.ts";
 
 const asked = queuedTrigger({ name: "a", by: member });
@@ -51,6 +52,18 @@ describe("[D1] a reply while it is written", () => {
     expect(draftOf(view([[asked.id, moved]]), [reply({ settles: [asked.id], text })])).toBeNull();
     expect(draftOf(view(), [reply({ settles: [asked.id], text }), { tool: "record", json: "{" }])).toBeNull();
     expect(draftOf(view(), [])).toBeNull();
+  });
+
+  test("is shown beside an act only where it is sure to be said there: not beside resolve, cancel, deliver or set_policy, nor beside what code refuses to outsiders", () => {
+    const text = "Hello";
+    const beside = (tool: string, item: typeof asked) =>
+      draftOf(view(), [{ tool, json: "{" }, reply({ settles: [item.id], text })]) !== null;
+    for (const tool of ["dispatch", "resolve", "cancel", "deliver", "set_policy", "no_such_tool"])
+      expect([tool, beside(tool, asked), beside(tool, visitor)]).toEqual([tool, false, false]);
+    for (const tool of ["remember", "schedule"]) expect([tool, beside(tool, asked), beside(tool, visitor)]).toEqual([tool, true, false]);
+    for (const tool of ["record", "ignore", "ask_human", "recall", "find"]) expect(beside(tool, visitor)).toBe(true);
+    // Every tool of the router is judged by somebody.
+    for (const tool of Object.keys(routerTools)) expect(typeof mayMove(tool, "public")).toBe("boolean");
   });
 
   test("is shown in the widget only: not on an issue, and not of a task's report", () => {
