@@ -15,6 +15,7 @@ import { limits } from "../src/protocol/limits.ts";
 import type { Replayed, RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
+import { RouterActs } from "../src/storage/router-acts.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
 import { RouterSchedules } from "../src/storage/router-schedules.ts";
@@ -66,6 +67,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       new RouterMemory(ctx.storage.sql),
       new RouterSchedules(ctx.storage.sql),
       new RouterSpeculations(ctx.storage.sql),
+      new RouterActs(ctx.storage.sql),
     );
     this.#speculation = new RouterSpeculation(ctx.storage, env, this.#ledger, () => this.#kick());
     this.#clock = new RouterClock(ctx.storage, this.#ledger, () => this.#kick());
@@ -168,7 +170,8 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     const meta = this.#store.meta();
     const open = this.#store.tasks().filter((task) => task.endedMs === null);
     const { turn, modelNote, context } = meta;
-    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn, modelNote, context };
+    const acts = this.#ledger.acts.sum(Date.now());
+    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn, modelNote, context, acts };
   }
 
   async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {

@@ -10,7 +10,7 @@ import { mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
-import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
@@ -194,6 +194,7 @@ const base = (view: TurnView, items: readonly InboxItem[], id: string, tool: Rou
       ? "(decided after reading another conversation)"
       : excerpt(reason, 300),
   authority: authorityOfItems(items, view.capped),
+  ...(isUnasked(items) ? { unasked: true as const } : {}),
   effects: [],
 });
 

@@ -81,6 +81,8 @@ export type PlannedDecision = {
   taskId?: string;
   threadId?: string;
   policy?: FollowedPolicy;
+  /** Nobody had asked for anything. */
+  unasked?: true;
   /** In order. They join the chain of another decision when they need what it did. */
   effects: RouterEffect[];
   chain?: string;
@@ -139,6 +141,10 @@ export function postEffect(
 export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
   decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
 
+/** What people notice: of these it is counted who had asked. */
+const acting: readonly RouterTool[] = ["reply", "dispatch", "deliver", "ask_human", "cancel", "resolve"];
+export const isAct = ({ tool, by }: Pick<PlannedDecision, "tool" | "by">): boolean => by === "model" && acting.includes(tool);
+
 /** What consoles see of a decision. */
 const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [
   {
@@ -151,6 +157,7 @@ const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] =>
       lane: decision.lane,
       by: decision.by,
       settles: decision.settles,
+      ...(decision.unasked && isAct(decision) ? { unasked: true as const } : {}),
       ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
       ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
     },

@@ -62,6 +62,7 @@ marksDoor.post("/:id/mark", async (c) => {
     decisionId: decided.decisionId,
     policyId: decided.policy?.id ?? null,
     wrong,
+    unasked: decided.unasked === true,
     note: note ?? "",
     by: "operator",
     atMs: Date.now(),

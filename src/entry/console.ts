@@ -31,6 +31,7 @@ import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requir
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
+import { metricsDoor } from "./console-metrics.ts";
 import { offersDoor } from "./console-offers.ts";
 import { marksDoor, policiesDoor, speculationDoor } from "./console-policies.ts";
 import { profilesDoor } from "./console-profiles.ts";
@@ -109,6 +110,17 @@ consoleDoor.post("/tasks/:id/cancel", async (c) => {
   // Asked first: the cancel of an unknown task would leave a tombstone.
   found(await remote(task.describe()), `There is no task ${id}.`);
   return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
+});
+
+/** A person's word on what came of a task. */
+consoleDoor.post("/tasks/:id/verdict", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const { accepted } = await bodyOf(c, z.object({ accepted: z.boolean() }));
+  const task = c.env.WORKER_SESSION.getByName(id);
+  const { card } = found(await remote(task.describe()), `There is no task ${id}.`);
+  if (!finalStatuses.includes(card.status)) throw new Fault("conflict", "This task has not ended: there is no outcome to judge yet.");
+  await remote(task.accept({ by: operator, accepted }));
+  return c.json({ ok: true });
 });
 
 consoleDoor.get("/replay/:id", async (c) => {
@@ -292,6 +304,7 @@ consoleDoor.post("/notices/:id/answer", async (c) => {
 consoleDoor.route("/rules", rulesDoor);
 consoleDoor.route("/offers", offersDoor);
 consoleDoor.route("/policies", policiesDoor);
+consoleDoor.route("/metrics", metricsDoor);
 consoleDoor.route("/profiles", profilesDoor);
 consoleDoor.route("/speculation", speculationDoor);
 consoleDoor.route("/decisions", marksDoor);

@@ -22,6 +22,8 @@ export type BoardDecision = {
   lane: string;
   by: "model" | "code";
   settles: string[];
+  /** The router acted, and nobody had asked. */
+  unasked?: true;
   taskId?: string;
   threadId?: string;
 };

@@ -104,6 +104,18 @@ export type GitHubSetUpAnswer = {
   hooks: { of: string; place: string; sweptMs: number | null; redelivered: number; givenUp: number; problem: string | null }[];
 };
 
+/** The last 30 days in numbers: `wrongUnasked` of `unasked` is the share of false proactive actions. */
+export type MetricsAnswer = {
+  days: number;
+  asked: number;
+  unasked: number;
+  wrongUnasked: number;
+  accepted: number;
+  rejected: number;
+  /** Turns of the router, and those that needed to read nothing more than what they were given. */
+  context: { turns: number; withoutRead: number; inlined: number; used: number };
+};
+
 /** How often decisions by a policy (null: by none) were looked at by a person, and called wrong. */
 export type PolicyMarks = { policyId: string | null; wrong: number; marked: number };
 export type PoliciesAnswer = { policies: SavedPolicy[]; marks: PolicyMarks[] };

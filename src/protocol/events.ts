@@ -71,6 +71,8 @@ export type RouterEvent =
       threadId?: string;
       /** The policy that the model says it followed. */
       policy?: FollowedPolicy;
+      /** Nobody had asked for anything. */
+      unasked?: true;
       effects: string[];
     }
   | { kind: "router.refused"; turn: number; tool: string; settles: string[]; reason: string }

@@ -131,6 +131,8 @@ export interface RouterRpc extends MindRpc {
     modelNote: string | null;
     /** How well the inlined context served: turns, those that read nothing more, ids inlined, and ids that decisions named. */
     context: { turns: number; withoutRead: number; inlined: number; used: number };
+    /** Of the last 30 days: how often the router acted because somebody had asked, and how often nobody had. */
+    acts: { asked: number; unasked: number };
   }>;
   /** The ledger of what nobody asked for. */
   speculation(): Promise<Omit<SpeculationAnswer, "off">>;

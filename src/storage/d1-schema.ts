@@ -99,6 +99,8 @@ export const decisionMarks = sqliteTable("decision_marks", {
   decisionId: text("decision_id").primaryKey(),
   policyId: text("policy_id"),
   wrong: integer().notNull(),
+  /** The decision was one that nobody had asked for. */
+  unasked: integer().notNull().default(0),
   note: text().notNull(),
   markedBy: text("marked_by").notNull(),
   atMs: integer("at_ms").notNull(),

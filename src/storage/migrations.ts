@@ -4,6 +4,7 @@ import gate from "../../migrations/0001_gate.sql";
 import profiles from "../../migrations/0002_profiles.sql";
 import release from "../../migrations/0003_release.sql";
 import speculation from "../../migrations/0004_speculation.sql";
+import marks from "../../migrations/0005_marks.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
@@ -12,6 +13,7 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0002_profiles.sql", sql: profiles },
   { name: "0003_release.sql", sql: release },
   { name: "0004_speculation.sql", sql: speculation },
+  { name: "0005_marks.sql", sql: marks },
 ];
 
 const ready = new WeakMap<D1Database, Promise<void>>();

@@ -76,26 +76,51 @@ export async function savePolicy(db: D1Database, input: PolicyInput, by: string,
   return { id, version: version + 1, text, enabled, ...allows, savedBy: by, savedMs: nowMs };
 }
 
-export type Mark = { decisionId: string; policyId: string | null; wrong: boolean; note: string; by: string; atMs: number };
+export type Mark = {
+  decisionId: string;
+  policyId: string | null;
+  wrong: boolean;
+  unasked: boolean;
+  note: string;
+  by: string;
+  atMs: number;
+};
 
 /** A person's word on a decision; the last one counts. */
 export async function saveMark(db: D1Database, mark: Mark): Promise<void> {
   await db
     .prepare(
-      "INSERT INTO decision_marks (decision_id, policy_id, wrong, note, marked_by, at_ms) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (decision_id) DO UPDATE SET wrong = excluded.wrong, note = excluded.note, marked_by = excluded.marked_by, at_ms = excluded.at_ms",
+      "INSERT INTO decision_marks (decision_id, policy_id, wrong, unasked, note, marked_by, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (decision_id) DO UPDATE SET wrong = excluded.wrong, note = excluded.note, marked_by = excluded.marked_by, at_ms = excluded.at_ms",
     )
-    .bind(mark.decisionId, mark.policyId, mark.wrong ? 1 : 0, mark.note, mark.by, mark.atMs)
+    .bind(mark.decisionId, mark.policyId, mark.wrong ? 1 : 0, mark.unasked ? 1 : 0, mark.note, mark.by, mark.atMs)
     .run();
 }
 
 export async function markOf(db: D1Database, decisionId: string): Promise<Mark | null> {
   const row = await db
     .prepare(
-      "SELECT decision_id AS decisionId, policy_id AS policyId, wrong, note, marked_by AS by, at_ms AS atMs FROM decision_marks WHERE decision_id = ?",
+      "SELECT decision_id AS decisionId, policy_id AS policyId, wrong, unasked, note, marked_by AS by, at_ms AS atMs FROM decision_marks WHERE decision_id = ?",
     )
     .bind(decisionId)
-    .first<Omit<Mark, "wrong"> & { wrong: number }>();
-  return row && { ...row, wrong: row.wrong === 1 };
+    .first<Omit<Mark, "wrong" | "unasked"> & { wrong: number; unasked: number }>();
+  return row && { ...row, wrong: row.wrong === 1, unasked: row.unasked === 1 };
+}
+
+/** Since a time: decisions that people called wrong, of those that nobody had asked for; outcomes that people accepted and rejected. */
+export async function peoplesWords(db: D1Database, sinceMs: number): Promise<{ wrongUnasked: number; accepted: number; rejected: number }> {
+  const [marks, tasks] = await Promise.all([
+    db
+      .prepare("SELECT COUNT(*) AS wrongUnasked FROM decision_marks WHERE wrong = 1 AND unasked = 1 AND at_ms >= ?")
+      .bind(sinceMs)
+      .first<{ wrongUnasked: number }>(),
+    db
+      .prepare(
+        "SELECT IFNULL(SUM(json_extract(card, '$.accepted') = 1), 0) AS accepted, IFNULL(SUM(json_extract(card, '$.accepted') = 0), 0) AS rejected FROM tasks WHERE updated_ms >= ?",
+      )
+      .bind(sinceMs)
+      .first<{ accepted: number; rejected: number }>(),
+  ]);
+  return { wrongUnasked: marks?.wrongUnasked ?? 0, accepted: tasks?.accepted ?? 0, rejected: tasks?.rejected ?? 0 };
 }
 
 /** How often a decision by each policy was called wrong. */

@@ -2,13 +2,14 @@
 import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
 import { addFigures, decisionEntry, type Fact, factAudience, taskEntry } from "../core/router-memory.ts";
-import { type EffectResult, type EffectRow, effectRows, type PlannedDecision } from "../core/router-plan.ts";
+import { type EffectResult, type EffectRow, effectRows, isAct, type PlannedDecision } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Lane } from "../protocol/principal.ts";
 import type { AlarmMux } from "./alarm-mux.ts";
 import type { EventLog } from "./event-log.ts";
+import type { RouterActs } from "./router-acts.ts";
 import type { RouterMemory } from "./router-memory.ts";
 import type { RouterSchedules } from "./router-schedules.ts";
 import type { RouterSpeculations } from "./router-speculations.ts";
@@ -29,6 +30,7 @@ export class RouterLedger {
   readonly memory: RouterMemory;
   readonly schedules: RouterSchedules;
   readonly speculations: RouterSpeculations;
+  readonly acts: RouterActs;
   /** Who else changes rows in the transaction of a decision, or of an effect's end. */
   readonly hooks: LedgerHooks[] = [];
 
@@ -39,8 +41,10 @@ export class RouterLedger {
     memory: RouterMemory,
     schedules: RouterSchedules,
     speculations: RouterSpeculations,
+    acts: RouterActs,
   ) {
     this.speculations = speculations;
+    this.acts = acts;
     this.memory = memory;
     this.schedules = schedules;
     this.store = store;
@@ -65,11 +69,13 @@ export class RouterLedger {
       ...(decision.taskId === undefined ? {} : { taskId: decision.taskId }),
       ...(decision.threadId === undefined ? {} : { threadId: decision.threadId }),
       ...(decision.policy === undefined ? {} : { policy: decision.policy }),
+      ...(decision.unasked ? { unasked: true as const } : {}),
       effects: rows.map((row) => row.id),
     };
     this.log.append(event, nowMs, decision.id);
     const entry = decisionEntry(event, this.#audienceOf(decision), nowMs);
     if (entry !== null) this.memory.put(entry);
+    if (isAct(decision) && decision.settles.length > 0) this.acts.count(decision.unasked === true, nowMs);
     for (const id of decision.settles) this.store.close(id, "settled");
     if (decision.newTask) this.setTask(decision.newTask, goalOf(decision));
     if (decision.fact) this.#remember(decision.id, decision.fact, nowMs);

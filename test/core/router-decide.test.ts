@@ -349,3 +349,37 @@ test("[WP2] a dispatch names a profile that there is, or is refused with the nam
   expect(refused.refused[0]?.reason).toBe('There is no profile "wizard"; there are general, coder, researcher, triager, release.');
   expect(decide([root], [work(root, { profile: "release" })]).refused[0]?.reason).toContain('There is no profile "release"');
 });
+
+test("[RD12] a decision says when nobody had asked: neither by a request, nor by name, nor by a task that somebody wanted", () => {
+  const overheard = (name: string, addressed: boolean, outcome: "candidate" | "request") => {
+    const item = queuedTrigger({ name, by: member, thread: name, outcome });
+    return { ...item, trigger: { ...item.trigger, addressed } };
+  };
+  const said = overheard("said", false, "candidate");
+  const named = overheard("named", true, "candidate");
+  const asked = overheard("asked", false, "request");
+  const report = queuedReport(reportOf({}));
+  const items = [said, named, asked, report];
+  const view = {
+    turn: 1,
+    step: 1,
+    lane: "team" as const,
+    capped: false,
+    nowMs: 1,
+    agentName: "S",
+    items: new Map(items.map((item) => [item.id, item])),
+    progress: new Map(),
+    tasks: new Map(),
+    machines: [],
+    policies: [],
+  };
+  const unasked = (...settled: { id: string }[]) =>
+    decideStep(view, [{ callId: "1", tool: "record", input: { settles: settled.map(({ id }) => id), reason: "r" } }]).decisions[0]?.unasked;
+  expect([unasked(said), unasked(named), unasked(asked), unasked(report), unasked(said, asked)]).toEqual([
+    true,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});

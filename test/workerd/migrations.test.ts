@@ -17,6 +17,7 @@ test("twenty isolates that migrate at once leave each migration applied once", a
     { name: "0002_profiles.sql" },
     { name: "0003_release.sql" },
     { name: "0004_speculation.sql" },
+    { name: "0005_marks.sql" },
   ]);
 });
 

@@ -12,6 +12,7 @@ import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
 import { SayToTask } from "./say-to-task.tsx";
+import { api, change } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
 
 const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
@@ -84,6 +85,24 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </Fact>
                 {now.accepted === undefined ? null : <Fact name="Verdict">{now.accepted ? "accepted" : "rejected"}</Fact>}
               </dl>
+              {result === undefined || statusView(now).open ? null : (
+                <p class="row-buttons">
+                  {([true, false] as const).map((accepted) => (
+                    <button
+                      key={String(accepted)}
+                      type="button"
+                      class="btn"
+                      aria-pressed={now.accepted === accepted}
+                      onClick={() => {
+                        const said = accepted ? "Accepted." : "Rejected.";
+                        void change(() => api("POST", `tasks/${now.taskId}/verdict`, { accepted }), said).then(() => changes.value++);
+                      }}
+                    >
+                      {accepted ? "Accept the outcome" : "Reject the outcome"}
+                    </button>
+                  ))}
+                </p>
+              )}
               <blockquote class="asked" dir="auto">
                 {start.quote.text}
               </blockquote>

@@ -1,7 +1,7 @@
 // The first screen: what waits for me, what runs, what is wrong.
 import { useState } from "preact/hooks";
 import type { BoardDecision, BoardEndpoint, BoardNotice, BoardState, BoardTask } from "../../protocol/board.ts";
-import type { TasksAnswer } from "../../protocol/console.ts";
+import type { MetricsAnswer, TasksAnswer } from "../../protocol/console.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
@@ -170,6 +170,34 @@ function TodayPanel(props: { tasks: readonly BoardTask[] }) {
   );
 }
 
+const share = (part: number, of: number): string => `${of === 0 ? 0 : Math.round((part / of) * 1000) / 10} %`;
+
+/** What the router did by itself, how often that was wrong, and what people made of the outcomes. */
+function MonthPanel() {
+  const answer = useAnswer<MetricsAnswer>("metrics");
+  if (answer.kind !== "here") return null;
+  const { days, asked, unasked, wrongUnasked, accepted, rejected, context } = answer.value;
+  const facts: [string, string, string][] = [
+    ["acted when asked", `${asked}`, ""],
+    ["acted unasked", `${unasked}`, ""],
+    ["of these wrong", `${wrongUnasked} (${share(wrongUnasked, unasked)})`, wrongUnasked > 0 ? "tone-bad" : ""],
+    ["outcomes accepted", `${accepted} of ${accepted + rejected}`, ""],
+    ["turns without a look-up", share(context.withoutRead, context.turns), ""],
+  ];
+  return (
+    <Panel title={`Last ${days} days`}>
+      <dl class="facts">
+        {facts.map(([name, value, tone]) => (
+          <div key={name}>
+            <dt class="muted">{name}</dt>
+            <dd class={tone}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Panel>
+  );
+}
+
 const DecisionRow = (props: { decision: BoardDecision }) => {
   const { decision } = props;
   return (
@@ -183,6 +211,7 @@ const DecisionRow = (props: { decision: BoardDecision }) => {
       <span class="decision-facts muted">
         <Ago atMs={decision.atMs} />
         <span>
+          {decision.unasked ? "nobody had asked, " : ""}
           {decision.lane} lane{decision.by === "code" ? ", by a rule" : ""}
         </span>
         {decision.settles.slice(0, 2).map((id) => (
@@ -248,6 +277,7 @@ export function NowPage(props: { board: BoardState }) {
       <div class="now-side">
         <Machines endpoints={board.endpoints} />
         <TodayPanel tasks={board.tasks} />
+        <MonthPanel />
         <Decisions decisions={board.decisions} />
         <SetUp />
       </div>

@@ -1,0 +1,1 @@
+ALTER TABLE `decision_marks` ADD `unasked` integer DEFAULT 0 NOT NULL;
