@@ -5,7 +5,7 @@ import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
-import { adoptTask, type Reopening, reopenTask } from "../src/core/worker-follow.ts";
+import { adoptTask, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
@@ -150,8 +150,9 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     return { tainted: this.#started().tainted };
   }
 
-  async reopen(input: Reopening): Promise<{ status: TaskCard["status"] }> {
-    this.#loop.decide(() => reopenTask(this.#started(), input));
+  async reopen({ profile, ...input }: Parameters<WorkerSessionRpc["reopen"]>[0]): Promise<{ status: TaskCard["status"] }> {
+    const to = profile === undefined ? {} : { profile: await profileFor(this.env.DB, profile, Date.now()) };
+    this.#loop.decide(() => reopenTask(this.#started(), { ...input, ...to }));
     this.#loop.kick();
     return { status: this.#started().card.status };
   }

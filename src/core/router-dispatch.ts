@@ -46,7 +46,10 @@ export function chooseMachine(machines: readonly KnownMachine[], named: string |
 }
 
 /** [WP2] The profile that the model named, or a sentence for it when there is none of that name. */
-function chooseProfile(profiles: readonly Pick<Profile, "name">[], named: string | undefined): { name: string } | { problem: string } {
+export function chooseProfile(
+  profiles: readonly Pick<Profile, "name">[],
+  named: string | undefined,
+): { name: string } | { problem: string } {
   const name = named?.trim().toLowerCase() || defaultProfile;
   if (profiles.some((each) => each.name === name)) return { name };
   return { problem: `There is no profile "${excerpt(name, 40)}"; there are ${profiles.map((each) => each.name).join(", ")}.` };
@@ -185,6 +188,8 @@ const freshTask = (
   status: "queued",
   line: "",
   machine,
+  profile: start.profile,
+  goal: excerpt(start.goal, 1_000),
   source: start.source,
   place: start.place,
   audience: audienceOf(trigger),

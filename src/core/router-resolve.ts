@@ -1,22 +1,25 @@
 // What becomes of a task that has ended: its outcome is judged, or it goes on, with all that it knows, in its own threads.
 import type { Principal } from "../protocol/principal.ts";
+import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import { taints } from "./authority.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedTrigger } from "./router.ts";
-import { chooseMachine } from "./router-dispatch.ts";
+import { chooseMachine, chooseProfile } from "./router-dispatch.ts";
 import { type PlannedDecision, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { isSameWork } from "./same-work.ts";
 
 type ResolveInput = {
   how: "accept" | "reject" | "retry" | "reroute" | "reopen";
   note?: string | undefined;
   machine?: string | undefined;
+  profile?: string | undefined;
 };
 
 const maxRetries = 1;
 const maxReroutes = 2;
 
-/** [RD8] Retried once, with other words; then another machine; then people. Its authority has been checked. */
+/** [RD8] Retried once, with other words; then another machine or profile; then people. Its authority has been checked. */
 export function planResolve(
-  view: { nowMs: number; agentName: string; machines: readonly KnownMachine[] },
+  view: { nowMs: number; agentName: string; machines: readonly KnownMachine[]; profiles?: readonly Pick<Profile, "name">[] },
   input: ResolveInput,
   task: KnownTask,
   settled: readonly InboxItem[],
@@ -32,13 +35,20 @@ export function planResolve(
   const note = stripMarkers(input.note ?? "");
   const { retries = 0, reroutes = 0 } = task;
   if (input.how === "retry" && note === "") return { refused: "A retry needs a rephrased instruction in `note`." };
+  const had = task.profile ?? defaultProfile;
+  if (input.how === "retry" && isSameWork({ profile: had, text: task.goal ?? "" }, { profile: had, text: note }))
+    return { refused: "That is what it was told before. Say in `note` what it should do differently." };
   if (input.how === "retry" && retries >= maxRetries)
     return { refused: "It was tried again already. Take another path (reroute), or ask_human." };
   if (input.how === "reroute" && reroutes >= maxReroutes) return { refused: "It was rerouted twice already: ask_human." };
-  const machine = input.how === "reroute" || input.machine !== undefined ? chooseMachine(view.machines, input.machine) : null;
+  const profile = input.profile === undefined ? null : chooseProfile(view.profiles ?? [], input.profile);
+  if (profile !== null && "problem" in profile) return { refused: profile.problem };
+  const otherProfile = profile !== null && profile.name !== had ? profile.name : null;
+  const wantsMachine = input.machine !== undefined || (input.how === "reroute" && otherProfile === null);
+  const machine = wantsMachine ? chooseMachine(view.machines, input.machine) : null;
   if (machine !== null && "problem" in machine) return { refused: machine.problem };
-  if (input.how === "reroute" && (machine === null || machine.name === task.machine))
-    return { refused: "There is no other machine to take it to: name one, retry, or ask_human." };
+  if (input.how === "reroute" && otherProfile === null && (machine === null || machine.name === task.machine))
+    return { refused: "There is no other machine to take it to: name one, or another profile, retry, or ask_human." };
 
   const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
   const inside = triggers.filter((item) => task.threads.includes(item.threadId)).sort((a, b) => a.seq - b.seq);
@@ -57,7 +67,11 @@ export function planResolve(
   const endpoint = machine === null ? {} : { endpoint: { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces } };
   const effects: RouterEffect[] = [
     // Opened before it is subscribed: an ended task would give the rows back.
-    { kind: "reopen", taskId: task.id, input: { id: decision.id, by, text, tainted, ...endpoint } },
+    {
+      kind: "reopen",
+      taskId: task.id,
+      input: { id: decision.id, by, text, tainted, ...endpoint, ...(otherProfile === null ? {} : { profile: otherProfile }) },
+    },
     ...follow,
   ];
   const newTask: KnownTask = {
@@ -68,6 +82,7 @@ export function planResolve(
     updatedMs: view.nowMs,
     threads: [...new Set([...task.threads])],
     machine: machine?.name ?? task.machine,
+    profile: otherProfile ?? had,
     retries: retries + (input.how === "retry" ? 1 : 0),
     reroutes: reroutes + (input.how === "reroute" ? 1 : 0),
   };

@@ -67,7 +67,10 @@ export type KnownTask = {
   endedMs: number | null;
   /** Nobody asked for it. */
   speculative?: boolean;
-  /** How often it was tried again, and on other machines. */
+  /** Its profile, and the beginning of its goal: the same is not tried twice. */
+  profile?: string;
+  goal?: string;
+  /** How often it was tried again, and on another way: another machine or profile. */
   retries?: number;
   reroutes?: number;
 };

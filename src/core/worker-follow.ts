@@ -1,7 +1,9 @@
 // Threads that a worker follows by its own choice, events that it hands back, and a task that is opened again after its end.
 
+import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
+import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow } from "../protocol/thread.ts";
 import { handedBackRule } from "../protocol/trigger.ts";
@@ -91,6 +93,7 @@ export type Reopening = {
   tainted: boolean;
   /** Another machine than before. */
   endpoint?: NonNullable<TaskStart["endpoint"]>;
+  profile?: Profile;
 };
 
 /** [W22] An ended task goes on with all that it knows and another allowance. The same opening, or one of an open task, changes nothing. */
@@ -101,6 +104,17 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   const change = changeOf(task, `opened again by ${input.by.name}`);
   const next = change.task;
   next.reopened = [...known, input.id];
+  if (input.profile !== undefined && input.profile.name !== task.profile.name) {
+    // [WC3] The router's other path is a hand-off too, and counts as one.
+    if (task.handOffs >= limits.maxHandOffs)
+      throw new Fault("conflict", `This task was handed on ${limits.maxHandOffs} times already: a person has to decide.`);
+    const [from, to] = [task.profile.name, input.profile.name];
+    next.handOffs = task.handOffs + 1;
+    next.before = [...(task.before ?? []), { throughStep: task.steps, profile: task.profile }];
+    next.profile = input.profile;
+    const about = { reason: "the router took another path", summary: excerpt(input.text, 500) };
+    change.events.push({ kind: "task.hand_off", from, to, ...about, step: task.steps, count: next.handOffs });
+  }
   next.start = input.endpoint === undefined ? task.start : { ...task.start, endpoint: input.endpoint };
   next.tainted = task.tainted || input.tainted;
   next.mode = input.text === "" ? { mode: "asking" } : { mode: "working" };
@@ -115,7 +129,7 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   next.threads = [task.start.threadId];
   next.notices = [
     ...task.notices,
-    `This task was opened again.${input.text === "" ? "" : ` From the router: ${input.text}`}${input.endpoint === undefined ? "" : ` It works on ${input.endpoint.name} now.`}`,
+    `This task was opened again.${input.text === "" ? "" : ` From the router: ${input.text}`}${input.endpoint === undefined ? "" : ` It works on ${input.endpoint.name} now.`}${next.profile.name === task.profile.name ? "" : ` You are ${next.profile.name} from here on.`}`,
   ];
   next.line = oneLine(input.text === "" ? "Opened again" : `Opened again: ${input.text}`);
   change.events.push({ kind: "task.reopened", id: input.id, by: input.by, text: excerpt(input.text, 500) });

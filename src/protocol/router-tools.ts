@@ -58,13 +58,14 @@ export const routerTools = {
   cancel: { description: "Stop a task.", input: z.object({ settles, task: z.string(), reason, uses, ...byPolicy }) },
   resolve: {
     description:
-      "Say what becomes of a task that has ended: accept or reject its outcome, retry it once with a rephrased instruction, reroute it to another machine, or reopen it (a reply in a finished topic). It keeps all that it knows.",
+      "Say what becomes of a task that has ended: accept or reject its outcome, retry it once with a rephrased instruction, reroute it to another machine or profile, or reopen it (a reply in a finished topic). It keeps all that it knows.",
     input: z.object({
       settles,
       task: z.string(),
       how: z.enum(["accept", "reject", "retry", "reroute", "reopen"]),
       note: z.optional(z.string().check(z.maxLength(4000))),
       machine: z.optional(z.string()),
+      profile: z.optional(z.string().check(z.maxLength(40))),
       uses,
       ...byPolicy,
     }),

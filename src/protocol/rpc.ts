@@ -176,6 +176,8 @@ export interface WorkerSessionRpc extends MindRpc {
     text: string;
     tainted: boolean;
     endpoint?: NonNullable<TaskStart["endpoint"]>;
+    /** Another profile's name: that is a hand-off. */
+    profile?: string;
   }): Promise<{ status: TaskCard["status"] }>;
   describe(): Promise<TaskDescription | null>;
 }

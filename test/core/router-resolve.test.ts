@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { audienceOf } from "../../src/core/audience.ts";
+import { shippedProfiles } from "../../src/core/profiles.ts";
 import type { InboxItem, KnownTask } from "../../src/core/router.ts";
 import { decideStep } from "../../src/core/router-decide.ts";
 import { guest, machineOf, member, queuedReport, queuedTrigger, reportOf, taskOf } from "../support/router-fixtures.ts";
@@ -20,6 +21,7 @@ function resolve(item: InboxItem, task: KnownTask, input: object) {
       progress: new Map(),
       tasks: new Map([[task.id, task]]),
       machines,
+      profiles: shippedProfiles,
       policies: [],
     },
     [{ callId: "c", tool: "resolve", input: { settles: [item.id], task: task.id, ...input } }],
@@ -45,6 +47,19 @@ test("[RD8] a failed task is tried again once, with other words, then elsewhere,
   expect(resolve(report(lost), lost, { how: "reroute", machine: "studio" }).refused).toMatchObject([
     { reason: expect.stringContaining("ask_human") },
   ]);
+});
+
+test("[RD8] [WF2] a retry says something else than before, and another profile is another path", () => {
+  const task = failed({ goal: "Make the login test stable.", profile: "coder" });
+  const refused = (input: object) => resolve(report(task), task, input).refused[0]?.reason ?? "";
+  expect(refused({ how: "retry", note: "make the login test STABLE" })).toContain("what it was told before");
+  expect(resolve(report(task), task, { how: "retry", note: "Freeze the clock in the login test." }).decisions).toHaveLength(1);
+  expect(refused({ how: "reroute", profile: "wizard" })).toContain("no profile");
+  expect(refused({ how: "reroute", profile: "coder", machine: "laptop" })).toContain("no other machine");
+  const { decisions } = resolve(report(task), task, { how: "reroute", profile: "researcher", note: "Find out why first." });
+  expect(decisions[0]?.effects[0]).toMatchObject({ kind: "reopen", input: { profile: "researcher", text: "Find out why first." } });
+  expect(decisions[0]?.effects[0]).not.toMatchObject({ input: { endpoint: expect.anything() } });
+  expect(decisions[0]?.newTask).toMatchObject({ profile: "researcher", machine: "laptop", reroutes: 1 });
 });
 
 test("[RD8] a reply in the task's thread reaches it as a row; words from elsewhere are handed over", () => {

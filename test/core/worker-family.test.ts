@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { shippedProfiles } from "../../src/core/profiles.ts";
 import { cancelTask } from "../../src/core/worker-end.ts";
 import { childReported } from "../../src/core/worker-family.ts";
+import { reopenTask } from "../../src/core/worker-follow.ts";
 import { decideReply } from "../../src/core/worker-reply.ts";
 import { beginStep, nextMove, startTask } from "../../src/core/worker-session.ts";
 import { type Change, inboxKey, type TaskState } from "../../src/core/worker-state.ts";
@@ -149,6 +151,19 @@ test("[WC3] a hand-off is a record, changes the tools at once, and after four of
   const last = decideReply(task, reply(["hand_off", { profile: "researcher", reason: "still", summary: "known" }]), replyFacts());
   expect(last.task.mode.mode).toBe("asking");
   expect(last.reports).toMatchObject([{ kind: "blocked" }]);
+});
+
+test("[WC3] [RD8] a task that the router opens again with another profile is handed on: recorded, counted, and at its end a person decides", () => {
+  const ended = calling({ mode: { mode: "ended", status: "failed", endedMs: 1 }, open: { kind: "none" } });
+  const profile = shippedProfiles.find(({ name }) => name === "researcher");
+  if (profile === undefined) throw new Error("no such profile ships");
+  const by = { role: "agent" as const, id: "router", name: "agent", onBehalfOf: "member" as const };
+  const again = { id: "dec_a", by, text: "Find out why first.", tainted: false, profile };
+  const change = reopenTask(ended, again);
+  expect(change?.task.profile.name).toBe("researcher");
+  expect(change?.events).toContainEqual(expect.objectContaining({ kind: "task.hand_off", to: "researcher", count: 1 }));
+  expect(change?.task.notices.at(-1)).toContain("You are researcher from here on");
+  expect(() => reopenTask({ ...ended, handOffs: limits.maxHandOffs }, again)).toThrow("a person has to decide");
 });
 
 test("[WP1] a tool that is not of the profile is refused, whatever the model asks for", () => {
