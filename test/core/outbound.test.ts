@@ -66,7 +66,7 @@ describe("the outbound ledger", () => {
     expect(afterFind(again, fails("later"), ageMs + 1, ageMs)).toMatchObject({ state: "unknown", dueMs: null });
   });
 
-  test("[O1] [H7] after a restart only the young message is sent: the old ones expire, the sent ones stay sent", () => {
+  test("[O1] [H7] [Q3] after a restart only the young message is sent: the old ones expire, the sent ones stay sent", () => {
     const nowMs = 15 * 60 * minuteMs;
     const hundred = Array.from({ length: 100 }, (_, i) => afterSend(beginSend(newEntry(`out_s${i}`, 0)), sent, 10));
     const nine = Array.from({ length: 9 }, (_, i) => newEntry(`out_o${i}`, 0));

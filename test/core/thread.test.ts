@@ -254,7 +254,7 @@ describe("any interleaving of rows, flips, ends and deliveries", () => {
     { weight: 2, arbitrary: fc.record({ do: fc.constant("task" as const), task, rows: fc.integer({ min: 1, max: 3 }) }) },
   );
 
-  test("[R3] [R7] [R8] each subscriber gets its range once and in order, and no row falls between it and the router", () => {
+  test("[R3] [R5] [R7] [R8] each subscriber gets its range once and in order, and no row falls between it and the router", () => {
     fc.assert(
       fc.property(fc.array(op, { maxLength: 60 }), (ops) => {
         const model = new ModelThread();

@@ -33,7 +33,15 @@ async function accepted(payload: object, id: string, place = "chat"): Promise<{ 
   return { trigger: await stored(first?.id ?? ""), verdict: first?.verdict ?? "" };
 }
 
-test("[G7] H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
+test("[R4] [Q4] where only the retries arrive, the first of them is taken: a retry header drops nothing", async () => {
+  const said = { kind: "message", text: "only retries came", thread: "R4", principal: { id: "U4", name: "Member", role: "member" } };
+  const retry = (n: number) =>
+    deliverGeneric({ ...said }, { id: "Ev4", headers: { "x-slack-retry-num": String(n), "x-slack-retry-reason": "http_timeout" } });
+  const outcomes = [await retry(2), await retry(3)].map(({ answer }) => answer.triggers?.[0]?.outcome);
+  expect(outcomes).toEqual(["accepted", "duplicate"]);
+});
+
+test("[G7] [Q4] H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
   const text = "hello h2-token";
   await model("script", { when: "h2-token", replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Hello once." } }] }] });
   const mention = {

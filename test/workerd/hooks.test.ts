@@ -35,7 +35,7 @@ async function accepted(event: string, payload: unknown): Promise<{ trigger: Tri
 const through = (request: Request, more: Partial<Env>): Promise<Response> =>
   Promise.resolve(app.fetch(request, { ...bindings, ...more } as Env, createExecutionContext()));
 
-describe("forged and broken input stops at the door", () => {
+describe("[Q5] forged and broken input stops at the door", () => {
   const payload = commentOn("door/app", { body: "hello" });
 
   test.each<[string, string | null]>([

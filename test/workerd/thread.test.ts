@@ -327,7 +327,7 @@ describe("saying something", () => {
     );
   });
 
-  test("[H7] what is too old after a restart is not sent but marked expired", async () => {
+  test("[H7] [Q3] what is too old after a restart is not sent but marked expired", async () => {
     const where = await open();
     await control("faults", { on: `POST /repos/${where.place}/`, faults: ["503", "503", "503"] });
     await threadOf(where.threadId).post(intent(where.threadId));
