@@ -47,7 +47,7 @@ const callOf = fc.oneof(
 
 test("[Q6] [H1] [RD4] in 10,000 interleavings of several conversations every word goes to the thread of what it settles, or to the task that the turn made of it", () => {
   let said = 0;
-  fc.assert(
+  void fc.assert(
     fc.property(fc.subarray(pool, { minLength: 2 }), fc.array(callOf, { minLength: 1, maxLength: 6 }), fc.nat(3), (items, calls, split) => {
       const byId = new Map(items.map((item) => [item.id, item]));
       let progress: ReadonlyMap<string, ItemProgress> = new Map();
