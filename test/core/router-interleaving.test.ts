@@ -86,6 +86,9 @@ test("[Q6] [H1] [RD4] in 10,000 interleavings of several conversations every wor
             const post = effect.kind === "post" ? effect.input : effect.input.post;
             expect(post.threadId).toBe(threadId);
             expect(threads.has(threadId) || threads.has(topicsOf.get(threadId) ?? "")).toBe(true);
+            // Whoever is answered reads it where they asked: words for several places at once are none's.
+            if (decision.tool === "reply" || decision.tool === "relay")
+              for (const thread of threads) expect([threadId, topicsOf.get(threadId)]).toContain(thread);
             // What it answers is of that very thread, or of the root above it: the thread checks the same again.
             if (post.triggerId !== undefined) expect([threadId, topicsOf.get(threadId)]).toContain(ownerOf(post.triggerId, "thr"));
           }
