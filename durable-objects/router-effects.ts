@@ -143,7 +143,6 @@ export class RouterEffects {
       case "tell_owners":
       case "offer":
       case "withdraw":
-      // The run of the schedule has failed with it, or says that nobody knows.
       case "append":
       case "receipt":
         return;

@@ -143,7 +143,8 @@ export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
 
 /** What people notice: of these it is counted who had asked. */
 const acting: readonly RouterTool[] = ["reply", "dispatch", "deliver", "ask_human", "cancel", "resolve"];
-export const isAct = ({ tool, by }: Pick<PlannedDecision, "tool" | "by">): boolean => by === "model" && acting.includes(tool);
+export const isAct = ({ tool, by, speculation }: Pick<PlannedDecision, "tool" | "by" | "speculation">): boolean =>
+  by === "model" && acting.includes(tool) && speculation === undefined;
 
 /** What consoles see of a decision. */
 const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] => [
