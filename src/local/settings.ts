@@ -74,7 +74,7 @@ function parse(argv: string[]) {
 }
 
 /** `.dev.vars`, in wrangler's format; what stands there wins over the secrets made here. */
-function devVars(): Record<string, string> {
+export function devVars(): Record<string, string> {
   const file = path.join(root, ".dev.vars");
   if (!existsSync(file)) return {};
   const values: Record<string, string> = {};

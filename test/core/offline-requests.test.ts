@@ -58,6 +58,7 @@ describe("Requests that the offline model knows", () => {
     ["git status", [{ kind: "command", script: "git status" }]],
     ["run test:unit", [{ kind: "script", name: "test:unit" }]],
     ["Run this:\n```sh\nnpm ci\nnpm test\n```", [{ kind: "command", script: "npm ci\nnpm test" }]],
+    ["can you check whether the types are still fine?", [{ kind: "project", purpose: "typecheck" }]],
     ["find all TODOs", [{ kind: "search", query: "TODO" }]],
     ["where is parseConfig defined?", [{ kind: "search", query: "parseConfig" }]],
     ['search for "a b" in src/', [{ kind: "search", query: "a b", where: "src/" }]],

@@ -39,7 +39,7 @@ function ask(items: RouterItem[], options: { lane?: Lane; earlier?: RouterItem[]
   const lane = options.lane ?? "team";
   const turns = [...(options.earlier ?? []), items];
   const messages = [
-    { role: "system", content: "You are the router." },
+    { role: "system", content: "You are Switchyard, a colleague." },
     ...turns.map((each, i) => ({ role: "user", content: renderMessage({ turn: i + 1, lane }, each) })),
   ];
   const reply = JSON.parse(answerChat(JSON.stringify({ model: "offline", messages, tools }))) as {
@@ -155,11 +155,48 @@ describe("The offline router", () => {
     expect(reply(ask([tasks([]), trigger("stop")]))).toContain("Nothing is running");
   });
 
-  it("greets, thanks and helps in a few words", () => {
+  it("greets and helps in a few words", () => {
     expect(reply(ask([machines(studio), trigger("hi")]))).toContain("Hello Member!");
-    expect(reply(ask([trigger("thank you")]))).toBe("You are welcome.");
     expect(reply(ask([trigger("help")]))).toContain("run the tests");
   });
+
+  describe("is quiet where an answer would only disturb", () => {
+    it.each([
+      "thank you",
+      "@switchyard ok great, thanks!",
+      "haha. good bot",
+      "passt so, danke dir Switchyard 🙌",
+      "了解です",
+      "👍🏽",
+      "sorry, wrong window",
+      "ignore that, it was for the others",
+      "@switchyard never mind, wrong issue",
+      "no reply needed, the freeze begins on thursday",
+    ])("“%s”", (text) => {
+      expect(ask([trigger(text)]).map((call) => call.tool)).toEqual(["record"]);
+    });
+
+    it.each(["ok, run the tests", "thanks, and the other one?", "ok go ahead with the second", "again", "^ 🙏"])(
+      "but not at “%s”, which asks for something",
+      (text) => {
+        expect(ask([trigger(text)]).map((call) => call.tool)).not.toContain("record");
+      },
+    );
+
+    it("nor where it may answer a question of ours, or take back what is under way here", () => {
+      const before = [{ id: "out_a", from: "you", text: "Shall I delete them?" }];
+      expect(ask([trigger("ok", { before })]).map((call) => call.tool)).toEqual(["reply"]);
+      const here = tasks([task("tsk_a", "Run the tests", { thread: "thr_a" })]);
+      expect(ask([here, trigger("never mind")]).map((call) => call.tool)).toEqual(["cancel", "reply"]);
+    });
+  });
+
+  it.each(["how do I run the tests?", "so how would one run only the unit tests", "How to build it?"])(
+    "tells nobody “on it” who asks how to do it: “%s”",
+    (text) => {
+      expect(ask([machines(studio), trigger(text)]).map((call) => call.tool)).toEqual(["reply"]);
+    },
+  );
 
   it("says plainly what it cannot do, what it can, and how to set a real model", () => {
     for (const text of ["fix the login bug", "what do you think of tabs?", "Worum geht es hier eigentlich?"]) {

@@ -9,7 +9,15 @@ const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile() && /\.(ts|tsx)$/.test(entry.name))
     .map((entry) => path.join(entry.parentPath, entry.name));
 
-const documents = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "src/core/SPEC.md", "daemon/README.md"];
+const documents = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "src/core/SPEC.md",
+  "daemon/README.md",
+  "test/eval/README.md",
+];
 
 describe("every path that a document mentions exists", () => {
   test.each(documents)("%s", (document) => {

@@ -92,6 +92,8 @@ function readSpelled(clause: string, reading: Reading): Intent[] {
   return again.some((intent) => intent.kind === "unknown") ? found : again;
 }
 
+const asksHow = /^how (?:(?:do|can|could|should|would|might) (?:i|we|one|you|people|someone|somebody)|to)\b/i;
+
 function readPolite(raw: string, reading: Reading): Intent[] {
   let clause = raw;
   for (let next = clause.replace(polite, ""); next !== clause; next = clause.replace(polite, "")) clause = next;
@@ -101,6 +103,8 @@ function readPolite(raw: string, reading: Reading): Intent[] {
     .trim();
   if (clause === "" || /^(?:and|then|also|or|but)$/i.test(clause)) return [];
   if (/^(?:don'?t|do not|never(?! ?mind)|no need to|without|not)\b/i.test(clause)) return [];
+  // Whoever asks how to do it wants to do it.
+  if (asksHow.test(clause)) return [{ kind: "unable", what: plain(clause, reading) }];
   return (
     readControl(clause, reading) ??
     readSpelledOut(clause, reading) ??
@@ -274,7 +278,7 @@ function readCount(rest: string, reading: Reading): Intent {
 const unableVerb =
   /^(?:fix|write|add|create|implement|generate|delete|remove|update|improve|refactor|explain|document|rename|review|merge|deploy|install|translate|summari[sz]e|design|draft|commit|push|upgrade|migrate|optimi[sz]e|debug|change|replace|edit|make (?:it|the|a)|open a|set ?up|describe|should|do you think|what do you think|rewrite|suggest|recommend|plan|analy[sz]e|investigate|figure out)\b/i;
 const testNoun = /\b(?:tests?(?![:.\w-])|test[- ]?suites?|testsuite|specs?|pruebas)\b/i;
-const typeNoun = /\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:the )?types\b/i;
+const typeNoun = /\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:(?:that|if|whether) )?(?:the |our )?types\b/i;
 const lintNoun = /\b(?:lint|linter|linting|eslint|code style|style check)\b/i;
 const foreignTests = /^(?:f(?:ü|ue)hr|start|lass|mach|lance|ex[eé]cut|fais|ejecut|corre|lanza)\w*\b.*\b(?:tests?|pruebas)\b/i;
 const generic = new Set(

@@ -5,6 +5,7 @@ import type { Lane } from "../../protocol/principal.ts";
 import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
+import { nothingAsked } from "./nothing-asked.ts";
 import { readIntents } from "./read-intents.ts";
 import { readPolicy } from "./read-policy.ts";
 import { readSchedule } from "./read-schedule.ts";
@@ -13,7 +14,15 @@ type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
 type Call = NonNullable<Answer["calls"]>[number];
 type Schedules = Extract<RouterItem, { item: "schedules" }>;
-type View = { lane: Lane; open: TaskLine[]; recent: TaskLine[]; machines: Machine[]; earlier: Trigger[]; schedules: Schedules | null };
+type View = {
+  name: string;
+  lane: Lane;
+  open: TaskLine[];
+  recent: TaskLine[];
+  machines: Machine[];
+  earlier: Trigger[];
+  schedules: Schedules | null;
+};
 
 /** What this model can do, in words for people. */
 export const abilities =
@@ -26,6 +35,12 @@ const itemsOf = (chat: Chat): { turn: number; lane: Lane; items: ContextItem[] }
     return parsed === null || !("lane" in parsed.head) ? [] : [{ ...parsed.head, items: parsed.items }];
   });
 
+/** What we are called, as the system's first words say it. */
+function nameIn(chat: Chat): string {
+  const [first] = chat.messages;
+  return (first?.role === "system" ? /^You are ([^,\n]{1,60}),/.exec(first.text)?.[1] : undefined) ?? "";
+}
+
 const isTrigger = (item: ContextItem): item is Trigger => item.item === "trigger";
 
 /** The decisions of one turn, whose items may have come in several messages. */
@@ -36,6 +51,7 @@ export function planRouter(chat: Chat): Answer {
   const newest = <K extends "tasks" | "machines" | "schedules">(kind: K): Extract<ContextItem, { item: K }> | undefined =>
     turns.flatMap((turn) => turn.items).findLast((item): item is Extract<ContextItem, { item: K }> => item.item === kind);
   const view: View = {
+    name: nameIn(chat),
     lane: last.lane,
     open: newest("tasks")?.open ?? [],
     recent: newest("tasks")?.recent ?? [],
@@ -91,6 +107,8 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (work.length > 0) return dispatch(trigger, work, view);
   const first = <K extends Intent["kind"]>(kind: K) =>
     intents.find((intent): intent is Extract<Intent, { kind: K }> => intent.kind === kind);
+  const quiet = wantsNothing(trigger, view);
+  if (quiet !== null) return record(`${quiet}; nobody asked for anything`);
   const stop = first("stop");
   if (stop) return cancel(trigger, stop.target, view);
   if (first("again")) return again(trigger, view);
@@ -107,10 +125,21 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (unknown)
     return reply(`Sorry, I did not understand that. I run on the offline model, which knows only a few forms. ${abilities} ${realModel}`);
   if (first("help")) return reply(help());
-  if (first("thanks")) return reply("You are welcome.");
+  if (first("thanks") && !trigger.text.includes("?")) return record("thanks; nobody asked for anything");
   if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
   return reply(outside ? guestWelcome(trigger, "unknown") : `I do not see what to do here. ${abilities}`);
 }
+
+/** Why nothing is to be said; null while there is a question of ours that it may answer, or work here that may be meant. */
+function wantsNothing(trigger: Trigger, view: View): string | null {
+  const why = nothingAsked(trigger.text, view.name);
+  const last = trigger.before?.at(-1);
+  if (why === "it takes note" && last?.from === "you" && last.text.includes("?")) return null;
+  return why === "it is taken back" && openHere(trigger, view.open).length > 0 ? null : why;
+}
+
+const openHere = (trigger: Trigger, open: readonly TaskLine[]): readonly TaskLine[] =>
+  open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
 
 const isOutside = (trigger: Trigger, view: View): boolean =>
   view.lane === "public" || trigger.from.role === "guest" || trigger.from.role === "public";
@@ -271,7 +300,7 @@ function matchingTasks(target: string, trigger: Trigger, open: readonly TaskLine
     const best = Math.max(0, ...scored.map((each) => each.score));
     return best === 0 ? [] : scored.filter((each) => each.score === best).map((each) => each.task);
   }
-  const here = open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
+  const here = openHere(trigger, open);
   return here.length === 1 ? here : open;
 }
 
@@ -279,7 +308,7 @@ const shown = 5;
 
 function status(trigger: Trigger, view: View): string {
   if (view.lane === "public") {
-    const own = view.open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
+    const own = openHere(trigger, view.open);
     return own.length > 0
       ? `The team is at work on this (${own[0]?.status}).`
       : "There is nothing that I can tell about the team's work here.";

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { defaultRules, judge } from "../../src/core/gate.ts";
+import { playFast, triggerOf } from "../eval/lib/fast.ts";
+import { figuresOf, maxFalseProactive } from "../eval/lib/figures.ts";
+import { readSet } from "../eval/lib/labelled.ts";
+import { becameOf } from "../eval/lib/outcome.ts";
+
+const [unseen, known] = [readSet("unseen"), readSet("known")];
+
+describe("the labelled messages", () => {
+  test("are at least 200, half of them by somebody who had not seen the rules", () => {
+    expect(unseen.length + known.length).toBeGreaterThanOrEqual(200);
+    expect(unseen.length).toBeGreaterThanOrEqual(known.length);
+    expect(new Set([...unseen, ...known].map(({ id }) => id)).size).toBe(unseen.length + known.length);
+  });
+
+  test("on GitHub are addressed exactly where they are labelled so", () => {
+    const github = [...unseen, ...known].filter(({ source }) => source === "github");
+    expect(github.filter((line) => triggerOf(line).addressed !== line.addressed).map(({ id }) => id)).toEqual([]);
+  });
+
+  test("of the known set meet every rule that ships", () => {
+    const met = new Set(known.map((line) => judge(defaultRules, triggerOf(line)).rule.split(":")[0]));
+    const shipped = new Set(defaultRules.rules.map(({ id }) => id.split(":")[0]));
+    // Our own words never come through a door as ours.
+    shipped.delete("own");
+    expect([...shipped].filter((rule) => !met.has(rule))).toEqual([]);
+  });
+});
+
+describe("the shipped rules with the offline router", () => {
+  test("[G2] speak or act in at most 2 % of the messages where silence is right", () => {
+    for (const set of [unseen, known]) {
+      const outcomes = set.map(playFast);
+      const { falseProactive, undecided } = figuresOf(outcomes);
+      expect(undecided).toBe(0);
+      expect(
+        falseProactive.share,
+        outcomes
+          .filter(({ line, became }) => line.expected === "silent" && became !== "silent")
+          .map(({ line }) => line.id)
+          .join(),
+      ).toBeLessThanOrEqual(maxFalseProactive);
+    }
+  });
+
+  test("answer or act on what is asked of them, start nothing where words are asked for, and start what they can", () => {
+    const [far, near] = [figuresOf(unseen.map(playFast)), figuresOf(known.map(playFast))];
+    expect(far.heard).toBeGreaterThanOrEqual(0.97);
+    expect(near.heard).toBeGreaterThanOrEqual(0.97);
+    expect(far.actedForAnswer + near.actedForAnswer).toBe(0);
+    expect(near.act.recall).toBeGreaterThanOrEqual(0.8);
+    expect(near.act.precision).toBeGreaterThanOrEqual(0.95);
+  });
+
+  test("the strongest of several decisions counts, and a refusal by code is an answer", () => {
+    const by = "model" as const;
+    expect(
+      becameOf([
+        { tool: "dispatch", by },
+        { tool: "reply", by },
+      ]),
+    ).toBe("act");
+    expect(
+      becameOf([
+        { tool: "remember", by },
+        { tool: "reply", by },
+      ]),
+    ).toBe("answer");
+    expect(
+      becameOf([
+        { tool: "remember", by },
+        { tool: "record", by },
+      ]),
+    ).toBe("silent");
+    expect(becameOf([{ tool: "dispatch", by: "code" }])).toBe("answer");
+  });
+});
