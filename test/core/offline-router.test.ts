@@ -164,19 +164,19 @@ describe("The offline router", () => {
     it.each([
       "thank you",
       "@switchyard ok great, thanks!",
-      "haha. good bot",
-      "passt so, danke dir Switchyard 🙌",
+      "lol, well done",
+      "alles gut, vielen Dank Switchyard!",
       "了解です",
       "👍🏽",
       "sorry, wrong window",
-      "ignore that, it was for the others",
+      "oops, please disregard my last message",
       "@switchyard never mind, wrong issue",
-      "no reply needed, the freeze begins on thursday",
+      "the office is closed on friday, no answer necessary",
     ])("“%s”", (text) => {
       expect(ask([trigger(text)]).map((call) => call.tool)).toEqual(["record"]);
     });
 
-    it.each(["ok, run the tests", "thanks, and the other one?", "ok go ahead with the second", "again", "^ 🙏"])(
+    it.each(["ok, run the tests", "thanks, and the other one?", "ok go ahead with the second", "again", "see above 🙏"])(
       "but not at “%s”, which asks for something",
       (text) => {
         expect(ask([trigger(text)]).map((call) => call.tool)).not.toContain("record");
