@@ -67,6 +67,8 @@ const model = (step: number, phase: "reserve" | "settle", consumed: string[] = [
   model: "m",
   consumed,
 });
+const turnModel = (turn: number): SwitchyardEvent[] =>
+  (["reserve", "settle"] as const).map((phase) => ({ kind: "router.model", turn, step: 1, lane: "team", phase, model: "m", items: [] }));
 const tool = (phase: "intent" | "done", callId = "c1"): SwitchyardEvent => ({
   kind: "task.tool",
   step: 1,
@@ -99,9 +101,9 @@ const good = (): Histories => ({
   ],
   router: [
     { kind: "router.inbox", triggerId: trigger("d1").id, threadId: thread, threadSeq: 1, lane: "team" },
-    { kind: "router.model", turn: 1, step: 1, lane: "team", phase: "reserve", model: "m", items: [] },
-    { kind: "router.model", turn: 1, step: 1, lane: "team", phase: "settle", model: "m", items: [] },
+    ...turnModel(1),
     decision("dec_1", [trigger("d1").id]),
+    ...turnModel(2),
     decision("dec_2", [childId("rep", task, "1")], 2),
   ],
   task: [
@@ -202,6 +204,20 @@ describe("the history checker", () => {
     ["R18", "a call that was made twice", ({ task: log }) => log.splice(5, 0, tool("intent"))],
     ["R19", "a call with two results", ({ task: log }) => log.splice(8, 0, tool("done"))],
     ["R19", "a call without a result", ({ task: log }) => replace(log, (e) => e.kind === "task.tool" && e.phase === "done", [])],
+    [
+      "R20",
+      "a row that a step passed over",
+      ({ task: log }) => replace(log, (e) => e.kind === "task.model" && e.step === 2, [model(2, "reserve", [`result:${command}`])]),
+    ],
+    ["R21", "a tool that no committed answer called", ({ task: log }) => log.splice(3, 2, tool("intent"), model(1, "settle"))],
+    [
+      "R21",
+      "a decision of an answer that failed",
+      ({ router }) =>
+        replace(router, (e) => e.kind === "router.model" && e.phase === "settle", [
+          { kind: "router.model", turn: 1, step: 1, lane: "team", phase: "failed", model: "m", items: [] },
+        ]),
+    ],
     ["R22", "an answer without a reservation", ({ task: log }) => replace(log, (e) => e.kind === "task.model", [])],
     ["R22", "a turn without a reservation", ({ router }) => replace(router, (e) => e.kind === "router.model", [])],
   ];
@@ -221,6 +237,7 @@ describe("the history checker", () => {
     const again = (histories: Histories): void => {
       histories.router.push(
         { kind: "router.inbox", triggerId: trigger("d1").id, threadId: thread, threadSeq: 1, lane: "team" },
+        ...turnModel(3),
         decision("dec_3", [trigger("d1").id], 3),
       );
     };

@@ -2,6 +2,7 @@
 // and judges only by the logs that it gets: a rule about two objects is checked when both logs are there.
 import { ownerOf } from "../../src/core/ids.ts";
 import type { Logged, SwitchyardEvent } from "../../src/protocol/events.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import { finalStatuses } from "../../src/protocol/task.ts";
 
 export type ObjectLog = { object: string; kind: "thread" | "router" | "task" | "endpoint"; events: Logged[] };
@@ -35,8 +36,16 @@ export function checkHistory(logs: readonly ObjectLog[]): string[] {
       ...subscribersGetAll(log, history),
       ...outbound(log, history),
     ]),
-    ...history.routers.flatMap((log) => [...decidedOnce(log), ...modelCallsSettle(log)]),
-    ...history.tasks.flatMap((log) => [...entersOnce(log), ...allAreRead(log), ...steps(log), ...toolCalls(log), ...statusChain(log)]),
+    ...history.routers.flatMap((log) => [...decidedOnce(log), ...modelCallsSettle(log), ...decidedByAnswers(log)]),
+    ...history.tasks.flatMap((log) => [
+      ...entersOnce(log),
+      ...allAreRead(log),
+      ...steps(log),
+      ...seenAtOnce(log),
+      ...toolCalls(log),
+      ...calledByAnswers(log),
+      ...statusChain(log),
+    ]),
     ...history.endpoints.flatMap((log) => commands(log, history)),
   ];
 }
@@ -240,6 +249,46 @@ function steps(log: ObjectLog): string[] {
     }
   }
   return found;
+}
+
+/** [R20] A step takes all that had come before it, but for what a person queued and what is more than one message holds. */
+function seenAtOnce(log: ObjectLog): string[] {
+  const found: string[] = [];
+  const waiting = new Set<string>();
+  let begun = 0;
+  for (const { event } of log.events) {
+    if (event.kind === "task.inbox") waiting.add(event.itemId);
+    if (event.kind === "task.backlog") {
+      if (event.change === "hold" || event.change === "withdraw") waiting.delete(event.itemId);
+      if (event.change === "now" || event.change === "next") waiting.add(event.itemId);
+    }
+    if (event.kind !== "task.model" || event.phase !== "reserve" || event.step <= begun) continue;
+    begun = event.step;
+    for (const item of event.consumed) waiting.delete(item);
+    if (event.consumed.length < limits.maxStepRows)
+      for (const item of waiting) found.push(`R20: ${item} was there before step ${event.step} of ${log.object}, which did not take it`);
+  }
+  return found;
+}
+
+/** [R21] A worker's tools are called by committed answers only, never by one that was lost, void or half. */
+function calledByAnswers(log: ObjectLog): string[] {
+  const settled = only(log, "task.model").filter(({ event }) => event.phase === "settle");
+  return only(log, "task.tool").flatMap(({ seq, event: { step, callId, phase } }) =>
+    phase !== "intent" || settled.some((answer) => answer.event.step === step && answer.seq < seq)
+      ? []
+      : [`R21: the call ${callId} of step ${step} was made by ${log.object} without a committed answer`],
+  );
+}
+
+/** [R21] The same for the router's decisions. */
+function decidedByAnswers(log: ObjectLog): string[] {
+  const settled = only(log, "router.model").filter(({ event }) => event.phase === "settle");
+  return only(log, "router.decision").flatMap(({ seq, event: { decisionId, turn, by } }) =>
+    by === "code" || settled.some((answer) => answer.event.turn === turn && answer.seq < seq)
+      ? []
+      : [`R21: ${decisionId} was decided in turn ${turn} without a committed answer`],
+  );
 }
 
 /** [R19] Each tool call has one result; [R18] a finished one is not made again. */

@@ -187,6 +187,14 @@ describe("what a delivery becomes", () => {
   });
 });
 
+test("[R4] of a delivery whose first attempts never came the retries alone make the trigger", async () => {
+  const headers = { "x-slack-retry-num": "3", "x-slack-retry-reason": "http_timeout", "retry-after": "5" };
+  const { status, answer } = await deliverGeneric({ kind: "message", text: "only the retry came", thread: "C4" }, { id: "EvR4", headers });
+  expect(status).toBe(202);
+  expect(answer.triggers).toMatchObject([{ outcome: "accepted" }]);
+  expect((await stored(answer.triggers?.[0]?.id ?? "")).text).toBe("only the retry came");
+});
+
 test("[R2] what the thread does not store is 503, and the next delivery completes it", async () => {
   const THREAD = { getByName: () => ({ append: () => Promise.reject(new Error("overloaded")) }) } as unknown as Env["THREAD"];
   const { signHeaders } = await import("../../src/channels/generic/sign.ts");

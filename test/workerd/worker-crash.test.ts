@@ -1,4 +1,4 @@
-import { abortAllDurableObjects } from "cloudflare:test";
+import { abortAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
   begin,
@@ -71,6 +71,20 @@ test("[R18][W12] the answer of a call that was lost changes nothing when it come
   const task = again(before);
   await untilStatus(task, "done");
   expect((await reports(task)).map(({ text }) => text)).toEqual(["the second answer"]);
+});
+
+test("[R18][W12] an answer is void once another has taken over the lease of its call", async () => {
+  const task = newTask();
+  await script(task, [{ ...done("the overtaken answer"), delayMs: 500 }]);
+  await begin(task);
+  await untilRequests(task, 1);
+  await runInDurableObject(task.stub as never, (_object, { storage }: DurableObjectState) =>
+    storage.sql.exec(
+      "UPDATE state SET body = json_set(body, '$.lease.epoch', json_extract(body, '$.lease.epoch') + 1) WHERE name = 'task'",
+    ),
+  );
+  await until("the void answer", async () => (await events(task, "task.model")).some(({ phase }) => phase === "superseded"));
+  expect(await reports(task)).toEqual([]);
 });
 
 test("[R18] a crash while a command runs starts nothing again, and its result finds the task", async () => {
