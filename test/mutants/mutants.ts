@@ -18,9 +18,9 @@ export const mutants: Mutant[] = [
   {
     invariant: "R1",
     does: "A thread arms no alarm for what it accepted, so that a crash before the hand-over forgets it.",
-    file: "src/storage/thread-delivery.ts",
-    from: 'this.#alarms.setEarlier("deliver", "deliver", Date.now() + limits.heartbeatMs, "0");',
-    to: 'this.#alarms.setEarlier("deliver", "deliver", Date.now() + limits.heartbeatMs * 1_000_000, "0");',
+    file: "src/storage/thread-room.ts",
+    from: 'this.alarms.setEarlier("after", "after", nowMs + afterMs);',
+    to: "",
     project: "workerd",
     tests: ["test/workerd/thread.test.ts"],
   },
