@@ -229,7 +229,7 @@ export class RouterSteps {
       for (const { tool, settles, reason } of step.outcome.refused)
         log.append({ kind: "router.refused", turn: step.turn, tool, settles, reason }, nowMs);
       for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
-      const stillFailing = store.queued().some((item) => item.tries > 0 && !step.items.has(item.id));
+      const stillFailing = store.queued(200, 1).some((item) => !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };

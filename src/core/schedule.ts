@@ -189,10 +189,14 @@ export function runDecided(run: ScheduleRun, decision: { tool: string; taskId?: 
   }
 }
 
+/** One for each zone that was asked for: making one costs more than all else that a turn's message does. */
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
 /** A local time as people read it. */
 export function localTime(atMs: number, zone: string): string {
-  const parts = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
-  return parts.format(new Date(atMs));
+  const clock = clocks.get(zone) ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+  clocks.set(zone, clock);
+  return clock.format(new Date(atMs));
 }
 
 /** When, in words: `every 10 minutes`, `0 9 * * 1-5 (Europe/Berlin)`. */

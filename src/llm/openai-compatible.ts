@@ -44,10 +44,17 @@ const callDeltas = z.object({
   ),
 });
 
+/** Most pieces of a stream are words: they are not looked at further. */
+const namesCalls = (chunk: unknown): boolean => {
+  const choices = (chunk as { choices?: unknown } | null)?.choices;
+  return Array.isArray(choices) && choices.some((choice: { delta?: { tool_calls?: unknown } } | null) => choice?.delta?.tool_calls != null);
+};
+
 /** The client below makes ids of its own where two calls share one. Which words belong to which call is then a guess, so there is no reply. */
 function callIds(): (chunk: unknown) => void {
   const seen = new Map<string, number | undefined>();
   return (chunk) => {
+    if (!namesCalls(chunk)) return;
     const parsed = callDeltas.safeParse(chunk);
     for (const call of parsed.success ? parsed.data.choices.flatMap((choice) => choice.delta.tool_calls) : []) {
       if (call.id !== "" && seen.has(call.id) && seen.get(call.id) !== call.index)

@@ -41,6 +41,8 @@ export function arrivalsOf(perMinute: number, windowMs: number, seed: number): A
 
 export type Decision = { n: number; arrivedMs: number; takenMs: number | null; decidedMs: number | null };
 export type Request = { atMs: number; ms: number; joined: number; open: number; cached: number };
+/** An item of a request, and whether this request decides it. */
+export type Asked = { act: Act; decides: boolean };
 /** What a run leaves behind, measured or simulated, in virtual time from its start. */
 export type Run = { decisions: Decision[]; requests: Request[]; endMs: number };
 
@@ -49,8 +51,8 @@ export const essayTokens = (open: number): Tokens => ({ cached: 60_000, uncached
 
 export type Policy = {
   steps: (arrival: Arrival) => number;
-  /** What a request of `open` items costs, `joined` of which are new to it. */
-  cost: (joined: number, open: number) => { ms: number; cached: number };
+  /** What a request costs that has these items open, `joined` of which are new to it. */
+  cost: (joined: number, open: readonly Asked[]) => { ms: number; cached: number };
   /** New triggers join at every request, or only when a turn ends. */
   joinsMidTurn: boolean;
 };
@@ -80,7 +82,8 @@ export function simulate(arrivals: readonly Arrival[], policy: Policy, endMs: nu
         if (decision) decision.takenMs = nowMs;
         joined += 1;
       }
-    const { ms, cached } = policy.cost(joined, open.length);
+    const asked = open.map(({ arrival, left }) => ({ act: arrival.act, decides: left === 1 }));
+    const { ms, cached } = policy.cost(joined, asked);
     run.requests.push({ atMs: nowMs, ms, joined, open: open.length, cached });
     nowMs += ms;
     for (const item of open) {

@@ -4,6 +4,7 @@ import { routerName } from "../../src/env.ts";
 import type { Logged } from "../../src/protocol/events.ts";
 import {
   type Arrival,
+  type Asked,
   arrivalsOf,
   figuresOf,
   type Policy,
@@ -93,7 +94,7 @@ async function runRate(rate: number, options: BatchingOptions): Promise<RateRun>
     const rows = await deployment.events("ROUTER", routerName, before);
     const served = server.served.slice(servedBefore).filter(({ conversation }) => conversation.startsWith("router"));
     const measured = readRows(rows, arrivals, triggers, { speed, startMs, endMs });
-    const ourPolicy = policyOf(measured.run);
+    const ourPolicy = policyOf(measured.run, measured.asked);
     return {
       rate,
       ours: figuresOf(measured.run),
@@ -159,7 +160,7 @@ function readRows(
   arrivals: readonly Arrival[],
   triggers: ReadonlyMap<string, number>,
   { speed, startMs, endMs }: { speed: number; startMs: number; endMs: number },
-): { run: Run; lost: number; twice: number; realMs: number[]; ownCached: number[] } {
+): { run: Run; asked: Asked[][]; lost: number; twice: number; realMs: number[]; ownCached: number[] } {
   const virtual = (wallMs: number): number => (wallMs - startMs) * speed;
   const decisions = arrivals.map(({ n, atMs }) => ({
     n,
@@ -171,13 +172,17 @@ function readRows(
   const realMs: number[] = [];
   const ownCached: number[] = [];
   const tasks = new Map<string, Set<string>>();
+  const openOf: number[][] = [];
+  const decidedIn: Set<number>[] = [];
   let reserved: { atMs: number; joined: number; open: number } | null = null;
+  let open: number[] = [];
   for (const { atMs, event } of rows) {
     if (event.kind === "router.model" && event.phase === "reserve") {
       const items = event.items.flatMap((id) => decisions[triggers.get(id) ?? -1] ?? []);
       const joined = items.filter((item) => item.takenMs === null);
       for (const item of joined) item.takenMs = virtual(atMs);
-      reserved = { atMs, joined: joined.length, open: items.filter((item) => item.decidedMs === null).length };
+      open = items.filter((item) => item.decidedMs === null).map(({ n }) => n);
+      reserved = { atMs, joined: joined.length, open: open.length };
     } else if (event.kind === "router.model" && event.phase === "settle" && reserved !== null) {
       run.requests.push({
         ...reserved,
@@ -186,18 +191,24 @@ function readRows(
         cached: event.usage?.cachedTokens ?? 0,
       });
       realMs.push(atMs - reserved.atMs);
+      openOf.push(open);
+      decidedIn.push(new Set());
       reserved = null;
     } else if (event.kind === "router.decision") {
       for (const id of event.settles) {
         const decision = decisions[triggers.get(id) ?? -1];
         if (!decision) continue;
         decision.decidedMs ??= virtual(atMs);
+        decidedIn.at(-1)?.add(decision.n);
         if (event.taskId !== undefined && event.tool === "dispatch") tasks.set(id, (tasks.get(id) ?? new Set()).add(event.taskId));
       }
     }
   }
+  const askedIn = (each: number[], i: number): Asked[] =>
+    each.flatMap((n) => arrivals[n] ?? []).map(({ n, act }) => ({ act, decides: decidedIn[i]?.has(n) === true }));
   return {
     run,
+    asked: openOf.map(askedIn),
     lost: decisions.filter((decision) => decision.decidedMs === null && decision.arrivedMs < endMs - drainMs).length,
     twice: [...tasks.values()].filter((made) => made.size > 1).length,
     realMs,
@@ -205,15 +216,23 @@ function readRows(
   };
 }
 
-/** The law of our requests for the oracle: latency as a line over new and open items, fitted to the run; the queue is the oracle's own. */
-function policyOf(run: Run): Policy {
-  const [fixed = 0, perJoined = 0, perOpen = 0] = leastSquares(
-    run.requests.map(({ joined, open }) => [1, joined, open]),
+/** What the latency of a request is made of: what is new to it, what it reads more of, and what it decides, by act. */
+const featuresOf = (joined: number, open: readonly Asked[]): number[] => [
+  1,
+  joined,
+  open.filter(({ decides }) => !decides).length,
+  ...(["record", "reply", "dispatch"] as const).map((act) => open.filter((item) => item.decides && item.act === act).length),
+];
+
+/** The law of our requests for the oracle, fitted to the run; the queue is the oracle's own. */
+function policyOf(run: Run, asked: readonly Asked[][]): Policy {
+  const law = leastSquares(
+    run.requests.map(({ joined }, i) => featuresOf(joined, asked[i] ?? [])),
     run.requests.map(({ ms }) => ms),
   );
   return {
     steps: (arrival) => arrival.ourSteps,
-    cost: (joined, open) => ({ ms: fixed + perJoined * joined + perOpen * open, cached: prefixTokens }),
+    cost: (joined, open) => ({ ms: sum(featuresOf(joined, open).map((value, i) => value * (law[i] ?? 0))), cached: prefixTokens }),
     joinsMidTurn: true,
   };
 }

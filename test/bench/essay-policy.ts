@@ -5,7 +5,7 @@ import { declaredCall, type ModelServer, measuredLaw } from "./lib/model-server.
 
 export const essayPolicy: Policy = {
   steps: (arrival) => arrival.essaySteps,
-  cost: (_joined, open) => ({ ms: measuredLaw(essayTokens(open)), cached: essayTokens(open).cached }),
+  cost: (_joined, { length }) => ({ ms: measuredLaw(essayTokens(length)), cached: essayTokens(length).cached }),
   joinsMidTurn: true,
 };
 

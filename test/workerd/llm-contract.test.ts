@@ -327,35 +327,39 @@ describe("[L1] [R21] A stream that is cut at any of its bytes", () => {
   it.each([
     ["openai-compatible", "/chat/completions", 'finish_reason":"tool_calls'],
     ["anthropic", "/messages", 'stop_reason":"tool_use'],
-  ])("%s: nothing before the provider's own word that it is finished is taken as a reply", async (provider, path, lastWord) => {
-    const made = settings[provider] ?? config();
-    const token = unique();
-    const bytes = await fixture(path, token);
-    const saidAt = new TextEncoder().encode(new TextDecoder().decode(bytes).split(lastWord)[0]).length + lastWord.length;
-    expect(saidAt).toBeLessThan(bytes.length);
-    const answerWith = (piece: Uint8Array, broken: boolean) =>
-      createModel(made, async () => new Response(body(piece, broken), { headers: { "content-type": "text/event-stream" } }))
-        .call(request(token), { timeoutMs: 5_000 })
-        .then(
-          (reply) => ({ reply }),
-          (thrown: unknown) => ({ thrown }),
-        );
-    const whole = await answerWith(bytes, false);
-    if (!("reply" in whole)) throw new Error(String(whole.thrown));
-    expect(whole.reply.calls).toHaveLength(2);
-    for (let end = 0; end < bytes.length; end++)
-      for (const broken of [false, true]) {
-        const got = await answerWith(bytes.slice(0, end), broken);
-        if ("reply" in got) {
-          expect(end).toBeGreaterThan(saidAt);
-          expect(broken).toBe(false);
-          expect({ ...got.reply, usage: null }).toEqual({ ...whole.reply, usage: null });
-          continue;
+  ])(
+    "%s: nothing before the provider's own word that it is finished is taken as a reply",
+    async (provider, path, lastWord) => {
+      const made = settings[provider] ?? config();
+      const token = unique();
+      const bytes = await fixture(path, token);
+      const saidAt = new TextEncoder().encode(new TextDecoder().decode(bytes).split(lastWord)[0]).length + lastWord.length;
+      expect(saidAt).toBeLessThan(bytes.length);
+      const answerWith = (piece: Uint8Array, broken: boolean) =>
+        createModel(made, async () => new Response(body(piece, broken), { headers: { "content-type": "text/event-stream" } }))
+          .call(request(token), { timeoutMs: 5_000 })
+          .then(
+            (reply) => ({ reply }),
+            (thrown: unknown) => ({ thrown }),
+          );
+      const whole = await answerWith(bytes, false);
+      if (!("reply" in whole)) throw new Error(String(whole.thrown));
+      expect(whole.reply.calls).toHaveLength(2);
+      for (let end = 0; end < bytes.length; end++)
+        for (const broken of [false, true]) {
+          const got = await answerWith(bytes.slice(0, end), broken);
+          if ("reply" in got) {
+            expect(end).toBeGreaterThan(saidAt);
+            expect(broken).toBe(false);
+            expect({ ...got.reply, usage: null }).toEqual({ ...whole.reply, usage: null });
+            continue;
+          }
+          if (!(got.thrown instanceof Fault)) throw new Error(`byte ${end}: ${String(got.thrown)}`);
+          expect([end, got.thrown.retry, ["provider", "unavailable"].includes(got.thrown.kind)]).toEqual([end, "later", true]);
         }
-        if (!(got.thrown instanceof Fault)) throw new Error(`byte ${end}: ${String(got.thrown)}`);
-        expect([end, got.thrown.retry, ["provider", "unavailable"].includes(got.thrown.kind)]).toEqual([end, "later", true]);
-      }
-  });
+    },
+    120_000,
+  );
 });
 
 describe("Faults of a server", () => {
