@@ -107,7 +107,7 @@ function PolicyRow(props: {
         <button
           type="button"
           class="btn btn-bare"
-          aria-label={`Switch ${policy.id} ${policy.enabled ? "off" : "on"}`}
+          aria-label={`Switch ${policy.enabled ? "off" : "on"} ${policy.id}`}
           onClick={props.onSwitch}
         >
           {policy.enabled ? "Switch off" : "Switch on"}
