@@ -45,7 +45,7 @@ export type TurnInput = {
 export function renderTurn(input: TurnInput): string {
   const items: RouterItem[] = [
     ...(input.summary.length > 0 ? [{ item: "summary" as const, lines: [...input.summary] }] : []),
-    ...(input.policies === null ? [] : [{ item: "policies" as const, list: [...input.policies] }]),
+    ...(input.policies === null ? [] : [{ item: "policies" as const, list: policiesFor(input.lane, input.policies) }]),
     ...(input.profiles ? [{ item: "profiles" as const, list: input.profiles.map(({ name, purpose }) => ({ name, purpose })) }] : []),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
@@ -260,6 +260,10 @@ export function policiesToShow(policies: readonly Policy[], shown: string, fresh
   const known = fresh ? "" : shown;
   return policyStamp(policies) === known ? null : policies;
 }
+
+/** [SP1] People outside the team cause no speculation: their lane does not know where it may happen. */
+const policiesFor = (lane: Lane, policies: readonly Policy[]): Policy[] =>
+  lane === "team" ? [...policies] : policies.map(({ id, version, text }) => ({ id, version, text }));
 
 /** What tells one set of policies from another. */
 export const policyStamp = (policies: readonly Policy[]): string => policies.map(({ id, version }) => `${id}@${version}`).join(" ");

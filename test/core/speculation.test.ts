@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { InboxItem, KnownTask, QueuedTrigger } from "../../src/core/router.ts";
 import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
+import { renderTurn } from "../../src/core/router-items.ts";
 import { taskEntry } from "../../src/core/router-memory.ts";
 import { changed, changeWords, listWords } from "../../src/core/router-policy-words.ts";
 import { callsToday, closeAs, figuresOf, mootBy, onReport, overWaste } from "../../src/core/speculation.ts";
@@ -168,6 +169,14 @@ describe("what may start", () => {
 });
 
 describe("what it does to people", () => {
+  test("[SP1] the public lane does not know where a policy allows it", () => {
+    const turn = { turn: 1, readers: [], items: [], tasks: [], machines: [], observed: [], policies: [policy], summary: [], nowMs };
+    expect(renderTurn({ ...turn, lane: "team" })).toContain("callsPerDay");
+    const shown = renderTurn({ ...turn, lane: "public" });
+    expect(shown).toContain("look for its cause");
+    expect(shown).not.toMatch(/speculation|Acme/);
+  });
+
   test("[SP2] it begins, and nothing else: no thread passes through to it, nothing is said, its share is reserved", () => {
     const { decisions } = decide([bug], [unasked(bug, { acknowledge: "On it!", deadlineMinutes: 60_000 })]);
     const [decision] = decisions;
