@@ -70,7 +70,7 @@ async function ownerSays(name: string, text: string, call: (settles: string[]) =
 }
 const policy = (input: object) => (settles: string[]) => ({ tool: "set_policy", input: { settles, ...input } });
 
-/** A worker that follows the issue, asks when it hears something, and says so in its context. */
+/** A worker that follows the issue, and waits for what comes next. */
 async function followIssue(): Promise<string> {
   const { answer } = await deliver("issue_comment", commentOn(place, { login: "dev", body: `please look after this ${token}` }));
   const threadId = threadIdOf("github", place, "issue:12");
@@ -78,10 +78,10 @@ async function followIssue(): Promise<string> {
   const row = await objects.THREAD.getByName(threadId).row({ triggerId: answer.triggers?.[0]?.id ?? "" });
   if (row?.kind !== "trigger") throw new Error("the comment was not stored");
   const { trigger } = row;
-  const ask = { tool: "report", input: { kind: "question", text: "Noted. What next?" } };
+  const wait = { tool: "wait", input: { reason: "" } };
   await script(
     ["run_command", `Work. ${token}`],
-    Array.from({ length: 12 }, () => ({ calls: [ask] })),
+    Array.from({ length: 12 }, () => ({ calls: [wait] })),
   );
   await objects.THREAD.getByName(threadId).subscribe({ taskId, decisionId, triggerId: trigger.id });
   await objects.WORKER_SESSION.getByName(taskId).start({
