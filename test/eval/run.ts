@@ -19,7 +19,7 @@ const usage = `npm run eval -- [options]
   --parallel N     deployments at once, 1 to 4; default 2
   --rules FILE     the gate's rules, as the console's API gives them; default: what ships
   --policies FILE  policies, as the console's API gives them; default: none
-  --price IN,OUT   what a million tokens read and written cost: adds the cost
+  --price IN/OUT   what a million tokens read and written cost; default: MODEL_PRICE
   --estimate       only say what the run would cost
   --json           one JSON object as the last line
 The model is the one of .dev.vars or of the environment (MODEL_PROVIDER …), else the offline one. The exit code is not zero when
@@ -64,9 +64,12 @@ const countOf = (name: "limit" | "block" | "parallel", most: number): number => 
 const [limit, block, parallel] = [countOf("limit", 10_000), countOf("block", 1_000), countOf("parallel", 4)];
 const names: readonly SetName[] = options.set === "all" ? setNames : setNames.filter((name) => name === options.set);
 if (names.length === 0) stop(`There is no set “${options.set}”.\n${usage}`);
-const [priceIn, priceOut] = (options.price ?? "").split(",").map(Number);
-const price = options.price === undefined ? null : { in: priceIn ?? Number.NaN, out: priceOut ?? Number.NaN };
-if (price !== null && !(price.in >= 0 && price.out >= 0)) stop(`--price takes two numbers: 0.25,2\n${usage}`);
+const settings = { ...devVars(), ...process.env };
+const asked = options.price ?? settings.MODEL_PRICE;
+const [priceIn = Number.NaN, priceOut = Number.NaN] = (asked ?? "").split("/").map(Number);
+const price = asked === undefined || asked === "" ? null : { in: priceIn, out: priceOut };
+if (price !== null && !(price.in >= 0 && price.out >= 0))
+  stop(`A price is two numbers, for what is read and what is written: 3/15\n${usage}`);
 
 /** The lists that the console's API gives, or the lists alone. */
 function listIn(file: string | undefined, within: (value: Record<string, unknown>) => unknown): object[] | null {
@@ -78,7 +81,6 @@ function listIn(file: string | undefined, within: (value: Record<string, unknown
 const rules = listIn(options.rules, (value) => (value.inForce as { rules?: unknown } | undefined)?.rules ?? value.rules);
 const policies = listIn(options.policies, (value) => value.policies);
 
-const settings = { ...devVars(), ...process.env };
 const model = Object.fromEntries(
   Object.entries(settings).filter(
     (entry): entry is [string, string] => /^(?:ROUTER_)?MODEL_|^AGENT_NAME$|^TIME_ZONE$/.test(entry[0]) && !!entry[1],
