@@ -16,6 +16,7 @@ import {
 import { essayPolicy, runEssayPolicy } from "./essay-policy.ts";
 import { colours, drawChart } from "./lib/chart.ts";
 import { Deployment, issueOpened } from "./lib/deployment.ts";
+import { foreignLoad } from "./lib/foreign-load.ts";
 import { type ModelServer, type Script, startModelServer } from "./lib/model-server.ts";
 import { type Figures, type Goal, goal, type Result, result } from "./lib/result.ts";
 import { planMark, simulatedRouter } from "./lib/simulated-router.ts";
@@ -54,6 +55,8 @@ type RateRun = {
   overheadMs: number;
   requestMs: number;
   cpuMsPerRequest: number;
+  /** Of the machine, used by others meanwhile. */
+  foreign: number;
   ownCachedPerDecision: number;
 };
 
@@ -83,6 +86,7 @@ async function runRate(rate: number, options: BatchingOptions): Promise<RateRun>
     const before = (await deployment.events("ROUTER", routerName)).at(-1)?.seq ?? 0;
     const servedBefore = server.served.length;
     const cpuBefore = deployment.cpuSeconds();
+    const foreign = foreignLoad(() => deployment.cpuSeconds());
     const startMs = Date.now() + 200;
     const endMs = windowMs + drainMs;
     const [triggers, essay] = await Promise.all([
@@ -90,6 +94,7 @@ async function runRate(rate: number, options: BatchingOptions): Promise<RateRun>
       runEssayPolicy(server, arrivals, startMs, endMs),
     ]);
     await settled(deployment, before, triggers, startMs + endMs / speed);
+    const foreignShare = foreign();
     const cpuMs = (deployment.cpuSeconds() - cpuBefore) * 1_000;
     const rows = await deployment.events("ROUTER", routerName, before);
     const served = server.served.slice(servedBefore).filter(({ conversation }) => conversation.startsWith("router"));
@@ -106,6 +111,7 @@ async function runRate(rate: number, options: BatchingOptions): Promise<RateRun>
       twice: measured.twice,
       overheadMs: median(measured.realMs.map((ms, i) => ms - (served[i]?.latencyMs ?? Number.NaN) / speed)),
       requestMs: median(served.map(({ latencyMs }) => latencyMs)),
+      foreign: foreignShare,
       cpuMsPerRequest: cpuMs / (server.served.length - servedBefore),
       ownCachedPerDecision: sum(measured.ownCached) / arrivals.length,
     };
@@ -244,7 +250,7 @@ export async function essayBatching(options: BatchingOptions): Promise<{ result:
     runs.push(run);
     const { ours, essay, oracle } = run;
     console.error(
-      `${String(rate).padStart(4)} a minute: ours batch ${ours.batch.toFixed(2)}, ${ours.requestS.toFixed(2)} s a request, wait p95 ${ours.waitP95S.toFixed(1)}, p95 ${ours.decisionP95S.toFixed(1)} s (oracle ${oracle.decisionP95S.toFixed(1)}) · essay batch ${essay.batch.toFixed(2)}, ${essay.requestS.toFixed(2)} s, ${essay.perDecisionS.toFixed(2)} s a decision, p95 ${essay.decisionP95S.toFixed(1)} s · overhead ${run.overheadMs.toFixed(0)} ms, ${run.cpuMsPerRequest.toFixed(1)} ms CPU, lost ${run.lost}`,
+      `${String(rate).padStart(4)} a minute: ours batch ${ours.batch.toFixed(2)}, ${ours.requestS.toFixed(2)} s a request, wait p95 ${ours.waitP95S.toFixed(1)}, p95 ${ours.decisionP95S.toFixed(1)} s (oracle ${oracle.decisionP95S.toFixed(1)}) · essay batch ${essay.batch.toFixed(2)}, ${essay.requestS.toFixed(2)} s, ${essay.perDecisionS.toFixed(2)} s a decision, p95 ${essay.decisionP95S.toFixed(1)} s · overhead ${run.overheadMs.toFixed(0)} ms, ${run.cpuMsPerRequest.toFixed(1)} ms CPU, lost ${run.lost} · others used ${(100 * run.foreign).toFixed(0)} % of the machine`,
     );
   }
   return { result: judge(runs), svg: picture(runs) };
@@ -265,6 +271,7 @@ function judge(runs: readonly RateRun[]): Result {
   const five = at(5);
   const ourRate = forty ? sustainableRate(forty.policy) : Number.NaN;
   const essayRate = sustainableRate(essayPolicy);
+  figures["most of the machine that others used in a block, share"] = Math.max(...runs.map(({ foreign }) => foreign));
   figures["sustainable rate, ours"] = ourRate;
   figures["sustainable rate, essay"] = essayRate;
   figures["highest measured rate with p95 below 30 s, ours"] = Math.max(
