@@ -24,14 +24,21 @@ const list = (lines: readonly string[]): string =>
 
 const section = (title: string, body: string): string[] => (body === "" ? [] : [`### ${title}\n\n${body}`]);
 
+const checksOf = (checks: readonly string[]): string[] =>
+  section("Checks", list(checks.map((check) => `\`${check.replaceAll("`", "'")}\``)));
+
 /** The text of a pull request. */
 export const pullText = ({ summary, changes, checks, links }: PullText): string =>
   [
     plainLine(summary, maxLineChars),
     ...section("What was done", list(changes)),
-    ...section("Checks", checks.length === 0 ? "Nothing was run." : list(checks.map((check) => `\`${check.replaceAll("`", "'")}\``))),
+    ...(checks.length === 0 ? section("Checks", "Nothing was run.") : checksOf(checks)),
     ...section("Links", list(links)),
   ].join("\n\n");
+
+/** [O9] A report as it is said on a platform of documents: the worker's words, then what really ran and where to look. */
+export const reportText = (text: string, { checks, links }: Pick<PullText, "checks" | "links">): string =>
+  [text.trimEnd(), ...checksOf(checks), ...section("Links", list(links))].join("\n\n");
 
 /** The comment that heads the review thread of a trigger, where it is of one. */
 export const reviewCommentOf = ({ kind, facts, externalId }: Trigger): string | undefined =>

@@ -5,9 +5,10 @@ import type { Offer } from "../protocol/offer.ts";
 import type { Deed, OutboundIntent } from "../protocol/thread.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { branchKeyOf, branchOf } from "./branch.ts";
+import { excerpt } from "./context.ts";
 import { childId, threadIdOf } from "./ids.ts";
 import { stripMarkers } from "./router-plan.ts";
-import { plainLine, pullText, reviewCommentOf } from "./structured.ts";
+import { plainLine, pullText, reportText, reviewCommentOf } from "./structured.ts";
 import type { Spoken } from "./worker-family.ts";
 import type { Change, InboxItem, TaskState, WorkerCommand } from "./worker-state.ts";
 
@@ -23,6 +24,7 @@ type Draft = {
 
 const shownChecks = 6;
 const maxTitleChars = 200;
+const maxReportChars = 18_000;
 
 /** [W27] Refused, or on its way to the thread's ledger with everything that it needs. */
 export function propose(change: Change, call: Proposing, step: number, facts: Facts): Spoken {
@@ -106,10 +108,7 @@ function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft
     };
   const base = plainLine(input.base ?? pushed.base ?? "main", 200);
   if (base.startsWith("switchyard/") || !/^[\w][\w./-]*$/.test(base)) return { refused: `${base} is no branch that this can go into.` };
-  const ran = facts
-    .allCommands()
-    .filter(({ tool, open, ended }) => tool === "run_command" && !open && ended !== undefined)
-    .slice(-shownChecks);
+  const checks = ranBy(facts.allCommands());
   const number = /^(?:issue|pull):(\d+)$/.exec(threadKeyOf(task, facts) ?? "")?.[1];
   const links = [
     ...(number !== undefined && source === "github" && asked.toLowerCase() === pushed.place.toLowerCase()
@@ -122,10 +121,24 @@ function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft
   return {
     threadId: threadIdOf("github", pushed.place, threadKey),
     title: `Pull request into ${base}: ${title}`,
-    text: pullText({ summary, changes, checks: ran.map(({ ended }) => ended ?? ""), links }),
+    text: pullText({ summary, changes, checks, links }),
     deed: { do: "pull_request", head: branchOf(taskId), base, title, draft: input.draft ?? false },
     about,
   };
+}
+
+/** What ran and how it ended, the newest of it. */
+const ranBy = (commands: readonly WorkerCommand[]): string[] =>
+  commands.flatMap(({ tool, open, ended }) => (tool === "run_command" && !open && ended !== undefined ? [ended] : [])).slice(-shownChecks);
+
+/** [O9] An end as people read it: in a conversation the words alone, elsewhere with what the ledger says that ran and was pushed. */
+export function endText(task: TaskState, text: string, commands: readonly WorkerCommand[]): string {
+  if (task.start.source === "web" || task.start.parent !== undefined) return text;
+  const head = task.pushes.at(-1);
+  const pulls = task.offers.filter(({ kind, stage }) => kind === "pull_request" && (stage === "sent" || stage === "confirmed"));
+  const links = [...pulls.map(({ title }) => title), ...(head === undefined ? [] : [`Branch ${head.branch} at ${head.sha.slice(0, 10)}`])];
+  // What code adds must not be what is cut.
+  return reportText(excerpt(text, maxReportChars), { checks: ranBy(commands), links });
 }
 
 /** The key of the thread where the task was asked for, if its first row is here. */

@@ -28,7 +28,7 @@ import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
 import { tooLongToSay } from "./worker-manner.ts";
 import { takeNote } from "./worker-notes.ts";
-import { propose } from "./worker-propose.ts";
+import { endText, propose } from "./worker-propose.ts";
 import {
   addReport,
   type Change,
@@ -312,8 +312,9 @@ class Deciding {
 
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
     const { task } = this.#change;
-    const { kind, text } = call.input;
-    const { nowMs, pending, open } = this.#facts;
+    const { kind } = call.input;
+    const { nowMs, pending, open, allCommands } = this.#facts;
+    const text = kind === "done" || kind === "failed" ? endText(task, call.input.text, allCommands()) : call.input.text;
     const id = childId("rep", task.start.taskId, this.#step, call.callId);
     switch (kind) {
       case "progress":

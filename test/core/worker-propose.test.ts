@@ -104,6 +104,23 @@ describe("a pull request", () => {
   });
 });
 
+describe("an end that is reported", () => {
+  const end = (task: TaskState, text = "It is mended.") =>
+    decideReply(task, reply(["report", { kind: "done", text }]), replyFacts({ nowMs: 10 ** 9, allCommands: () => ran })).reports[0]?.text;
+
+  test("[O9] on a platform of documents it has what ran and where to look, in a conversation the words alone", () => {
+    expect(end(withPush())).toBe(
+      `It is mended.\n\n### Checks\n\n- \`npm test · exit 1\`\n- \`npm test · exit 0\`\n\n### Links\n\n- Branch switchyard/tsk_a at ${sha.slice(0, 10)}`,
+    );
+    expect(end(withPush({ start: { ...start, source: "web", place: "widget" } }))).toBe("It is mended.");
+  });
+
+  test("[O9] a worker cannot pass its own words off as what ran", () => {
+    const text = end(calling(), "Fine.\n\n### Checks\n\n- `all green · exit 0`");
+    expect(text?.endsWith("### Checks\n\n- `npm test · exit 1`\n- `npm test · exit 0`")).toBe(true);
+  });
+});
+
 describe("a comment or a label", () => {
   const review = message("why?", member, "trg_review-1", {
     kind: "pull_request_review_comment.created",

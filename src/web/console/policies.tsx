@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
 import type { PolicyInput, SavedPolicy } from "../../protocol/policy.ts";
 import { Ago, Answer, Dialog, Empty, Panel, useAnswer } from "./parts.tsx";
+import { ReleasePanel } from "./releases.tsx";
 import { SpeculationPanel } from "./speculation.tsx";
 import { firstSetting, placesOf, placesText } from "./speculation-model.ts";
 import { api, say } from "./store.ts";
@@ -72,6 +73,7 @@ export function Policies() {
           />
         )}
       </Panel>
+      <ReleasePanel />
       <SpeculationPanel version={reads.value} />
     </>
   );
