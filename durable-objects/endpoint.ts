@@ -20,7 +20,7 @@ import { WakeList } from "../src/storage/wake-list.ts";
 import { bytesOfBase64, inputOf, parseDaemonFrame, type Refusal, verifyHello } from "../src/tools/daemon-socket.ts";
 import { answerClose, close, DaemonSockets, epochOf, superseded } from "../src/tools/daemon-sockets.ts";
 
-/** A dead peer may never close; looking more often would keep the object from hibernating. */
+/** A dead peer may never close. After it dialled in it is looked at soon, then rarely: whoever asks of the machine looks first. */
 const sweepMs = 120_000;
 export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   readonly #endpointId: string;
@@ -217,18 +217,18 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
 
   /** Closes sockets that fell silent; runs again only while one is left. */
   #sweep(): number | undefined {
-    const nowMs = Date.now();
-    const { silent, left } = this.#sockets.silent(nowMs, this.#rows.machine()?.sinceMs ?? 0);
+    const { silent, left } = this.#sockets.silent(Date.now(), this.#rows.machine()?.sinceMs ?? 0);
     for (const { ws, refusal } of silent) this.#refuse(ws, refusal);
-    return left > 0 ? nowMs + sweepMs : undefined;
+    return left > 0 ? Date.now() + sweepMs * (this.#rows.counts().running > 0 ? 1 : 10) : undefined;
   }
 
   #live(): WebSocket | null {
     return this.#sockets.live(this.#rows.machine()?.epoch);
   }
 
-  /** A crash or a deploy takes sockets away without a word. */
+  /** A crash or a deploy takes sockets away without a word; a machine that lost its network says none either. */
   #noticeLoss(): void {
+    this.#sweep();
     if (this.#rows.machine()?.online && !this.#live())
       void this.#applied({ kind: "disconnected", code: 1006, reason: "the connection was lost" });
   }

@@ -218,6 +218,8 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   }
 
   async #reportWake(): Promise<void> {
+    // Nothing is left to carry out: the router may sleep now, and not after its fallback.
+    if (this.#store.nextEffectDueMs() === null) this.#alarms.clear("effects");
     const busy = this.#turns.busy || this.#speculation.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
     const scheduledMs = this.#ledger.schedules.nextMs();
     // A schedule far away is listed with its time, else the cron would look in every other minute until then.

@@ -344,6 +344,17 @@ describe("connection loss", () => {
     await vi.waitFor(() => expect(told.states).toMatchObject([{ commandId: command.commandId, state: "sent", online: false }]));
   });
 
+  test("a machine that falls silent is noticed by whoever asks of it, before any sweep and over an eviction", async () => {
+    const daemon = await TestDaemon.enrol("silent-asked");
+    await daemon.connect();
+    daemon.raw("ping");
+    expect(await daemon.stub.describe()).toMatchObject({ online: true });
+    await evict(daemon);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * 60_000 });
+    expect(await daemon.stub.describe()).toMatchObject({ online: false });
+    expect(await daemon.closing()).toMatchObject({ code: 1001 });
+  });
+
   test("a daemon that hangs up is offline at once, and the router and the board hear it with a higher revision", async () => {
     const daemon = await TestDaemon.enrol("hang-up");
     const told = await listen(daemon);
