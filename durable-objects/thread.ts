@@ -67,6 +67,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
       subscriptions: known?.subscriptions() ?? [],
       knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
       echoState: known?.outbound.entry(trigger.facts?.echoOf ?? "")?.state ?? null,
+      saidLately: () => known?.saidLately() ?? false,
       fromChannel: channelOf(trigger.source) !== null,
     });
     switch (plan.do) {

@@ -56,6 +56,8 @@ function holdsWord(text: string, word: string): boolean {
   return new RegExp(`${before}${literal}${after}`, "iv").test(text.normalize("NFC"));
 }
 
+const talk = "Small talk, not said to us: it asks for nothing.";
+
 const people: Role[] = ["owner", "member", "guest", "public"];
 
 const rulesFor = (
@@ -118,6 +120,7 @@ export const defaultRules: GateRules = {
       addressed: true,
       reason: "A person asked us: by a mention, an assignment, or a review request.",
     },
+    ...rulesFor("github.talk", "record", ["issue_comment.created"], talk, { facts: { words: "talk" } }),
     ...rulesFor("github.wordless", "record", ["pull_request_review.submitted"], "A review without words asks nothing.", {
       facts: { words: "none" },
     }),
@@ -176,6 +179,7 @@ export const defaultRules: GateRules = {
       reason: "A program told us: kept as context; a rule of the team may make more of it.",
     },
     { id: "generic.addressed", outcome: "request", source: "generic", roles: people, addressed: true, reason: "A person asked us." },
+    { id: "generic.talk", outcome: "record", source: "generic", kind: "message*", roles: people, facts: { words: "talk" }, reason: talk },
     {
       id: "generic.said",
       outcome: "candidate",

@@ -84,10 +84,12 @@ export function planAppend(input: {
   knownSeq: number | null;
   /** The ledger's state of the outbound row that the trigger claims to be. */
   echoState: OutboundState | null;
+  /** Whether we said something among the newest rows of this thread. */
+  saidLately: () => boolean;
   /** It came through a channel; what code of ours makes has a source of its own. */
   fromChannel: boolean;
 }): AppendPlan {
-  const { verdict } = input;
+  const verdict = judgedHere(input);
   const echoOf = input.trigger.facts?.echoOf;
   if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
   if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
@@ -101,6 +103,19 @@ export function planAppend(input: {
   // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
   const trigger = input.fromChannel && input.trigger.kind !== timerKind ? asPersons(input.trigger) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
+}
+
+/** The shipped rules for small talk; a rule of the team's own counts as it stands. */
+const talkRule = /\.talk(?::|$)/;
+
+/** [G14] Small talk right after our own words may be the answer to them. */
+function judgedHere({
+  trigger,
+  verdict,
+  saidLately,
+}: Pick<Parameters<typeof planAppend>[0], "trigger" | "verdict" | "saidLately">): Verdict {
+  if (verdict.outcome !== "record" || !talkRule.test(verdict.rule) || trigger.facts?.words !== "talk" || !saidLately()) return verdict;
+  return { outcome: "candidate", rule: verdict.rule, reason: "Small talk, but we spoke here: it may be an answer to us." };
 }
 
 /**

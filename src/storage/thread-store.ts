@@ -38,6 +38,9 @@ ${outboundSchema}${pageSchema}`;
 const releasedSchema =
   "CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID";
 
+/** An answer to us comes within so many rows. */
+const saidLatelyRows = 8;
+
 export class ThreadStore {
   readonly log: EventLog<ThreadEvent>;
   readonly outbound: OutboundLedger;
@@ -65,6 +68,11 @@ export class ThreadStore {
   about(): ThreadAbout | null {
     const row = this.#sql.exec<{ body: string }>("SELECT body FROM about").toArray()[0];
     return row ? (JSON.parse(row.body) as ThreadAbout) : null;
+  }
+
+  /** Whether something of the newest rows is our own words. */
+  saidLately(): boolean {
+    return this.rowsBefore(Number.MAX_SAFE_INTEGER, saidLatelyRows).some((row) => row.kind === "outbound");
   }
 
   /** Keeps what the thread is; writes only on a change. */

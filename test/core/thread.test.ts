@@ -59,6 +59,7 @@ describe("what a thread does with a trigger", () => {
       subscriptions: [],
       knownSeq: null,
       echoState: null,
+      saidLately: () => false,
       fromChannel: true,
       ...more,
     });
@@ -66,6 +67,19 @@ describe("what a thread does with a trigger", () => {
   test("[T2] without a subscriber it is decided, and `ignore` leaves no row", () => {
     expect(plan({})).toMatchObject({ do: "accept", event: { mode: "decide", subscribers: [] } });
     expect(plan({ verdict: verdict("ignore") })).toEqual({ do: "ignore", rule: "rule.ignore" });
+  });
+
+  test("[G14] small talk is kept without a decision, unless we spoke there lately; a rule of the team's own counts as it stands", () => {
+    const talk = { trigger: { ...trigger("d1"), facts: { words: "talk" } }, saidLately: () => true };
+    const shipped = { outcome: "record" as const, rule: "generic.talk", reason: "talk" };
+    const outcome = (more: Parameters<typeof plan>[0]): string => {
+      const planned = plan(more);
+      return planned.do === "accept" ? planned.event.verdict.outcome : planned.do;
+    };
+    expect(outcome({ ...talk, verdict: shipped })).toBe("candidate");
+    expect(outcome({ ...talk, verdict: { ...shipped, rule: "github.talk:issue_comment.created" } })).toBe("candidate");
+    expect(outcome({ ...talk, verdict: shipped, saidLately: () => false })).toBe("record");
+    expect(outcome({ ...talk, verdict: { ...shipped, rule: "team.quiet" } })).toBe("record");
   });
 
   test("[T2] with a subscriber everything is accepted, and the router only observes", () => {
@@ -176,6 +190,7 @@ class ModelThread {
       subscriptions: this.subscriptions,
       knownSeq: knownSeq === 0 ? null : knownSeq,
       echoState: null,
+      saidLately: () => false,
       fromChannel: true,
     });
     if (plan.do !== "accept") return;

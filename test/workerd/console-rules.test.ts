@@ -35,7 +35,7 @@ test("before anything was saved the rules that ship are in force, as version 0",
 test("[G5] rules are tried on what came lately, also on what was ignored, and nothing is saved by it", async () => {
   await deliver("issue_comment", commentOn("try/loud", { body: "the build is red" }));
   await deliver("issue_comment", commentOn("try/loud", { login: "renovate[bot]", body: "Update" }));
-  await deliver("issue_comment", commentOn("try/other", { body: "hello" }));
+  await deliver("issue_comment", commentOn("try/other", { body: "the build is slow" }));
   await vi.waitFor(async () => expect(await recentTriggers(DB)).toHaveLength(3), { timeout: 5_000, interval: 50 });
   expect(await rowsOf("recent_triggers")).toBe(1);
   const trial = await ok<RulesTrial>(asOperator("POST", "rules/try", { rules: [hush, ...defaultRules.rules] }));

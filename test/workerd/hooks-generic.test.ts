@@ -151,7 +151,7 @@ describe("forged, stale and broken deliveries stop at the door", () => {
 
 describe("what a delivery becomes", () => {
   test("whoever is not vouched for is public; a named member who asks makes a request, a bot is only kept", async () => {
-    const unknown = await accepted({ kind: "message", text: "hi" }, "who1");
+    const unknown = await accepted({ kind: "message", text: "the shop is slow" }, "who1");
     expect(unknown).toMatchObject({ verdict: "candidate", trigger: { principal: { role: "public", id: "chat" }, addressed: false } });
     const asked = await accepted({ kind: "message", text: "hi", addressed: true, principal: { id: "U2", role: "member" } }, "who2");
     expect(asked).toMatchObject({ verdict: "request", trigger: { principal: { role: "member", id: "U2", name: "U2" } } });

@@ -100,6 +100,21 @@ describe("accepting", () => {
     expect(await routerHas(kept.id)).toBe(false);
   });
 
+  test("[G14] small talk is kept, and handed to the router where we spoke right before, also after an eviction", async () => {
+    const where = issue();
+    const talk = (deliveryId: string) =>
+      threadOf(where.threadId).append({
+        trigger: triggerIn(where, deliveryId, { addressed: false, text: "ok", facts: { words: "talk" } }),
+        verdict: { outcome: "record", rule: "github.talk:issue_comment.created", reason: "a test" },
+      });
+    const [first, answer] = [await talk("d1"), triggerIn(where, "d2").id];
+    await threadOf(where.threadId).post(intent(where.threadId, { text: "Shall I?" }));
+    await evictDurableObject(stubOf(where.threadId));
+    await talk("d2");
+    await eventually("the router's inbox", () => routerHas(answer));
+    expect(await routerHas(first.triggerId)).toBe(false);
+  });
+
   test.each([
     ["was refused", () => Promise.reject(new Error("the router is down"))],
     ["was under way", () => new Promise<never>(() => {})],

@@ -1,6 +1,7 @@
 // A delivery of the generic webhook becomes a trigger. The sender holds the secret, and so speaks for the people it names.
 import * as z from "zod/mini";
 import { threadIdOf, triggerIdOf } from "../../core/ids.ts";
+import { isSmallTalk } from "../../core/small-talk.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Trigger } from "../../protocol/trigger.ts";
 import { fitText } from "../web.ts";
@@ -65,6 +66,7 @@ export function parseGeneric(body: unknown, { place, deliveryId, nowMs }: Generi
       addressed: addressed ?? false,
       text: fitted.text,
       ...(messageKey === undefined ? {} : { externalId: messageKey }),
+      ...(isSmallTalk(text) ? { facts: { words: "talk" } } : {}),
       atMs: nowMs,
       ...(fitted.cut ? { truncated: true } : {}),
       hops: 0,

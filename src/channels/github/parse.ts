@@ -2,6 +2,7 @@
 import { ownerOf, sha256Hex, threadIdOf } from "../../core/ids.ts";
 import { readMarker } from "../../core/marker.ts";
 import { mentions } from "../../core/mention.ts";
+import { isSmallTalk } from "../../core/small-talk.ts";
 import {
   type Actor,
   actorOf,
@@ -77,7 +78,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
         kind,
         ...said,
         externalId: comment.id,
-        facts: { action, url: comment.html_url, ...echo },
+        facts: { action, url: comment.html_url, words: action === "created" && isSmallTalk(comment.body ?? "") ? "talk" : null, ...echo },
       },
     ];
   },
