@@ -1,17 +1,18 @@
 // Runs the Worker in workerd on this machine, without an account: bundle once, then one process with local D1, R2 and objects.
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 export const bundlePath = path.join(root, "dist/worker/index.js");
 
-/** Bundles `src/index.ts` for workerd into `dist/worker`, or bundles nothing and throws esbuild's message. */
-export async function bundleWorker(entry = "src/index.ts", outfile = bundlePath): Promise<string> {
+/** Bundles `src/index.ts`, or another entry, for workerd into `dist/worker` or another file, or bundles nothing and throws esbuild's message. */
+export async function bundleWorker(entry = "src/index.ts", outfile = bundlePath, plugins: Plugin[] = []): Promise<string> {
   await build({
     entryPoints: [path.join(root, entry)],
     outfile,
+    plugins,
     bundle: true,
     format: "esm",
     target: "es2024",

@@ -1,4 +1,4 @@
-// `npm run bench -- NAME [--quick] [--json]`: one benchmark, its figures and its goals. The exit code is non-zero when a goal falls short.
+// `npm run bench -- NAME [--quick] [--json] [--picture]`: one benchmark, its figures and its goals. The exit code is non-zero when a goal falls short.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -7,6 +7,7 @@ import { buildAssets } from "../../src/local/build.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
 import { cost, fullCost, quickCost } from "./cost.ts";
 import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
+import { essayEndToEnd, fullEndToEnd, quickEndToEnd } from "./essay-e2e.ts";
 import { fullIngest, ingest, quickIngest } from "./ingest.ts";
 import { print, type Result } from "./lib/result.ts";
 import { fullPassThrough, passThrough, quickPassThrough } from "./pass-through.ts";
@@ -16,24 +17,40 @@ import { fullWorkerStep, quickWorkerStep, workerStep } from "./worker-step.ts";
 
 const pictures = path.resolve(import.meta.dirname, "../../src/web/pictures");
 
-type Bench = (quick: boolean) => Promise<{ result: Result; svg?: string }>;
+type Flags = { quick: boolean; seeds: number[] | null; speed: number | null };
+type Bench = (flags: Flags) => Promise<{ result: Result; svg?: string }>;
 
 const benches: Record<string, Bench> = {
-  cost: (quick) => cost(quick ? quickCost : fullCost),
-  "essay-batching": (quick) => essayBatching(quick ? quickBatching : fullBatching),
-  ingest: (quick) => ingest(quick ? quickIngest : fullIngest),
-  "pass-through": (quick) => passThrough(quick ? quickPassThrough : fullPassThrough),
-  "router-overhead": (quick) => routerOverhead(quick ? quickRouterOverhead : fullRouterOverhead),
-  scale: (quick) => scale(quick ? quickScale : fullScale),
-  "worker-step": (quick) => workerStep(quick ? quickWorkerStep : fullWorkerStep),
+  cost: ({ quick }) => cost(quick ? quickCost : fullCost),
+  "essay-e2e": ({ quick, seeds, speed }) => {
+    const options = quick ? quickEndToEnd : fullEndToEnd;
+    return essayEndToEnd({ ...options, seeds: seeds ?? options.seeds, speed: speed ?? options.speed });
+  },
+  "essay-batching": ({ quick }) => essayBatching(quick ? quickBatching : fullBatching),
+  ingest: ({ quick }) => ingest(quick ? quickIngest : fullIngest),
+  "pass-through": ({ quick }) => passThrough(quick ? quickPassThrough : fullPassThrough),
+  "router-overhead": ({ quick }) => routerOverhead(quick ? quickRouterOverhead : fullRouterOverhead),
+  scale: ({ quick }) => scale(quick ? quickScale : fullScale),
+  "worker-step": ({ quick }) => workerStep(quick ? quickWorkerStep : fullWorkerStep),
 };
 
-const usage = `npm run bench -- NAME [--quick] [--json]
+const usage = `npm run bench -- NAME [--quick] [--json] [--picture]
   NAME      ${Object.keys(benches).join(", ")}
   --quick   a short run for development: the same figures, with more noise
-  --json    one JSON object as the last line`;
+  --json    one JSON object as the last line
+  --picture draws the run for the README, where the bench has a picture
+  --seeds 1,2  --speed 15   other seeds and another scale of time than its own (essay-e2e)`;
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { quick: { type: "boolean" }, json: { type: "boolean" } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: "boolean" },
+    json: { type: "boolean" },
+    picture: { type: "boolean" },
+    seeds: { type: "string" },
+    speed: { type: "string" },
+  },
+});
 const bench = benches[positionals[0] ?? ""];
 if (bench === undefined) {
   console.error(usage);
@@ -46,8 +63,12 @@ process.on("exit", () => rmSync(scratch, { recursive: true, force: true, maxRetr
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 
 await Promise.all([buildAssets(), bundleWorker()]);
-const { result: done, svg } = await bench(values.quick ?? false);
-if (svg !== undefined) {
+const { result: done, svg } = await bench({
+  quick: values.quick ?? false,
+  seeds: values.seeds === undefined ? null : values.seeds.split(",").map(Number),
+  speed: values.speed === undefined ? null : Number(values.speed),
+});
+if (svg !== undefined && values.picture) {
   mkdirSync(pictures, { recursive: true });
   writeFileSync(path.join(pictures, `bench-${done.bench}.svg`), svg);
 }

@@ -73,21 +73,35 @@ function drawPanel(panel: Panel): string {
   return parts.join("\n");
 }
 
-/** Panels side by side, one legend below them. */
-export function drawChart(title: string, panels: readonly Panel[]): string {
+/** What a reader who does not see the picture is told, and the line below it that says how the data came about. */
+export type About = { title: string; desc: string; note: string };
+
+const lineHeight = 18;
+
+/** Panels side by side; the legend and the note are below them. */
+export function drawChart({ title, desc, note }: About, panels: readonly Panel[]): string {
   const names = new Map(panels.flatMap(({ series }) => series.map((each): [string, Series] => [each.name, each])));
   const width = panelWidth * panels.length;
-  const height = panelHeight + 30;
-  let at = edge.left;
+  let x = edge.left;
+  let y = panelHeight + 12;
   const legend = [...names.values()].map(({ name, colour, dashed }) => {
-    const entry = `<line x1="${at}" x2="${at + 22}" y1="${panelHeight + 12}" y2="${panelHeight + 12}" stroke="${colour}" stroke-width="2"${dashed ? ' stroke-dasharray="5 4"' : ""}/><text class="tick" x="${at + 28}" y="${panelHeight + 16}">${escaped(name)}</text>`;
-    at += 44 + name.length * 6.4;
+    const space = 44 + name.length * 6.4;
+    if (x > edge.left && x + space > width) {
+      x = edge.left;
+      y += lineHeight;
+    }
+    const entry = `<line x1="${x}" x2="${x + 22}" y1="${y}" y2="${y}" stroke="${colour}" stroke-width="2"${dashed ? ' stroke-dasharray="5 4"' : ""}/><text class="tick" x="${x + 28}" y="${y + 4}">${escaped(name)}</text>`;
+    x += space;
     return entry;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${Math.max(width, at)} ${height}" role="img" aria-label="${escaped(title)}">
-<style>text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:13px}.grid{stroke:#8b949e;stroke-opacity:.3}@media(prefers-color-scheme:dark){text{fill:#a5afba}}</style>
+  y += lineHeight;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y + 14}" role="img" aria-labelledby="title desc">
+<title id="title">${escaped(title)}</title>
+<desc id="desc">${escaped(`${desc} ${note}`)}</desc>
+<style>text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:13px}.note{font-size:11px}.grid{stroke:#8b949e;stroke-opacity:.3}@media(prefers-color-scheme:dark){text{fill:#a5afba}}</style>
 ${panels.map((panel, i) => `<g transform="translate(${i * panelWidth} 0)">\n${drawPanel(panel)}\n</g>`).join("\n")}
 ${legend.join("\n")}
+<text class="note" x="${edge.left}" y="${y + 4}">${escaped(note)}</text>
 </svg>
 `;
 }

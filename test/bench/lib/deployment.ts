@@ -1,13 +1,15 @@
 // The built Worker under miniflare, reached through a socket of its own, with the rows of its objects at hand.
 import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
-import { Agent, request as httpRequest } from "node:http";
+import { Agent, createServer, request as httpRequest, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Miniflare } from "miniflare";
 import { ConsoleClient } from "../../../src/local/console-client.ts";
 import { startWorker } from "../../../src/local/worker.ts";
 import type { Logged } from "../../../src/protocol/events.ts";
+import type { GateRule } from "../../../src/protocol/gate.ts";
 import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
 import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
 import { type Counts, countsPath } from "../worker/counts.ts";
@@ -21,6 +23,12 @@ const member = "member";
 
 const scratch = (): string => mkdtempSync(path.join(tmpdir(), "switchyard-state-"));
 
+/** Where the group chat of the generic webhook speaks from. */
+export const chatPlace = "chat";
+/** The body of a generic delivery. */
+export type Said = { kind: string; text: string; thread: string; principal: { id: string; name: string; role: "member" } };
+type Delivered = { id: string; outcome: string; verdict: string };
+
 export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT";
 type Answer = { status: number; body: string };
 
@@ -30,15 +38,24 @@ export class Deployment {
   readonly log: string[];
   readonly #worker: Miniflare;
   readonly #gitHub: GitHubServer;
+  readonly #bridge: Server;
   readonly #statePath: string;
   readonly #pid: number;
+  readonly #stubs = new Map<string, ObjectRpc>();
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, keepAliveMsecs: 1_000 });
 
-  private constructor(origin: string, worker: Miniflare, gitHub: GitHubServer, statePath: string, log: string[]) {
+  private constructor(
+    origin: string,
+    worker: Miniflare,
+    servers: { gitHub: GitHubServer; bridge: Server },
+    statePath: string,
+    log: string[],
+  ) {
     this.origin = origin;
     this.console = new ConsoleClient(origin, operatorToken);
     this.#worker = worker;
-    this.#gitHub = gitHub;
+    this.#gitHub = servers.gitHub;
+    this.#bridge = servers.bridge;
     this.#statePath = statePath;
     this.#pid = newestRuntime();
     this.log = log;
@@ -54,6 +71,9 @@ export class Deployment {
   }): Promise<Deployment> {
     const gitHub = await startGitHubServer();
     gitHub.permit(place, member, "write");
+    // Takes each answer of ours to the group chat.
+    const bridge = createServer((request, response) => request.resume().on("end", () => response.writeHead(201).end()));
+    await new Promise<void>((resolve) => bridge.listen(0, "127.0.0.1", resolve));
     const log: string[] = [];
     const statePath = options.statePath ?? scratch();
     const worker = await startWorker({
@@ -67,6 +87,7 @@ export class Deployment {
         GENERIC_WEBHOOK_SECRET: genericSecret,
         GITHUB_TOKEN: "bench-token",
         GITHUB_API_URL: gitHub.url,
+        GENERIC_REPLY_URL: `http://127.0.0.1:${(bridge.address() as AddressInfo).port}/reply`,
         MODEL_PROVIDER: "openai-compatible",
         MODEL_BASE_URL: options.modelUrl,
         MODEL_API_KEY: "bench",
@@ -81,7 +102,7 @@ export class Deployment {
       onLog: (line) => log.push(line),
     });
     const direct = await worker.unsafeGetDirectURL();
-    return new Deployment(direct.origin, worker, gitHub, statePath, log);
+    return new Deployment(direct.origin, worker, { gitHub, bridge }, statePath, log);
   }
 
   /** What the platform would bill since the last look; only of the counted Worker. */
@@ -105,17 +126,32 @@ export class Deployment {
   }
 
   /** One signed delivery of GitHub. The answer says which trigger it became. */
-  async deliver(event: string, deliveryId: string, payload: object): Promise<{ id: string; outcome: string; verdict: string }> {
+  async deliver(event: string, deliveryId: string, payload: object): Promise<Delivered> {
     const body = JSON.stringify(payload);
     const signature = `sha256=${createHmac("sha256", webhookSecret).update(body).digest("hex")}`;
-    const answer = await this.post("/hooks/github", body, {
-      "content-type": "application/json",
+    return this.#delivered("/hooks/github", body, {
       "x-github-event": event,
       "x-github-delivery": deliveryId,
       "x-hub-signature-256": signature,
     });
+  }
+
+  /** One signed delivery of the group chat. */
+  async say(deliveryId: string, said: Said): Promise<Delivered> {
+    const body = JSON.stringify(said);
+    const now = String(Math.floor(Date.now() / 1_000));
+    const mac = createHmac("sha256", genericSecret).update(`${now}.${deliveryId}.${body}`).digest("hex");
+    return this.#delivered(`/hooks/generic/${chatPlace}`, body, {
+      "x-switchyard-id": deliveryId,
+      "x-switchyard-timestamp": now,
+      "x-switchyard-signature": `v1=${mac}`,
+    });
+  }
+
+  async #delivered(path: string, body: string, headers: Record<string, string>): Promise<Delivered> {
+    const answer = await this.post(path, body, { "content-type": "application/json", ...headers });
     if (answer.status !== 202) throw new Error(`a delivery was answered ${answer.status}: ${answer.body.slice(0, 300)}`);
-    const trigger = (JSON.parse(answer.body) as { triggers?: { id: string; outcome: string; verdict: string }[] }).triggers?.[0];
+    const trigger = (JSON.parse(answer.body) as { triggers?: Delivered[] }).triggers?.[0];
     if (!trigger) throw new Error(`a delivery became no trigger: ${answer.body.slice(0, 300)}`);
     return trigger;
   }
@@ -161,9 +197,16 @@ export class Deployment {
     return memoryBytesOf(this.#pid);
   }
 
+  /** Made once: miniflare makes a stub by a call that stops this whole process until the runtime answers. */
+  async #stub(binding: ObjectBinding, name: string): Promise<ObjectRpc> {
+    const known = this.#stubs.get(`${binding} ${name}`) ?? (await this.object<ObjectRpc>(binding, name));
+    this.#stubs.set(`${binding} ${name}`, known);
+    return known;
+  }
+
   /** The event log of one object, straight from it. */
   async events(binding: ObjectBinding, name: string, afterSeq = 0): Promise<Logged[]> {
-    const stub = await this.object<ObjectRpc>(binding, name);
+    const stub = await this.#stub(binding, name);
     const all: Logged[] = [];
     for (;;) {
       const page = await stub.events({ afterSeq: all.at(-1)?.seq ?? afterSeq, limit: 2_000 });
@@ -174,10 +217,19 @@ export class Deployment {
 
   /** A person presses Stop. False when the task has ended. */
   async cancel(taskId: string): Promise<boolean> {
+    return /"cancel/.test(await this.#asOperator(`tasks/${taskId}/cancel`, {}));
+  }
+
+  /** Instead of the shipped rules of the gate. */
+  async saveRules(rules: GateRule[]): Promise<void> {
+    await this.#asOperator("rules", { version: 0, rules });
+  }
+
+  async #asOperator(path: string, body: object): Promise<string> {
     const headers = { "content-type": "application/json", authorization: `Bearer ${operatorToken}` };
-    const answer = await this.post(`/api/console/tasks/${taskId}/cancel`, "{}", headers);
-    if (answer.status !== 200) throw new Error(`a cancel was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
-    return /"cancel/.test(answer.body);
+    const answer = await this.post(`/api/console/${path}`, JSON.stringify(body), headers);
+    if (answer.status > 299) throw new Error(`${path} was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
+    return answer.body;
   }
 
   /** A person presses Continue. */
@@ -206,6 +258,8 @@ export class Deployment {
     this.#agent.destroy();
     await this.#worker.dispose();
     await this.#gitHub.close();
+    this.#bridge.close();
+    this.#bridge.closeAllConnections();
   }
 }
 

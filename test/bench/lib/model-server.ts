@@ -8,7 +8,14 @@ export type SimCall = { tool: string; input: object };
 export type Message = { role: string; content: string; tool_calls?: { function: { name: string; arguments: string } }[] };
 export type SimRequest = { model: string; messages: Message[] };
 /** What a simulated mind answers; the server only adds time and counts. */
-export type Script = (request: SimRequest) => { calls: SimCall[]; text?: string /** Virtual; instead of the law. */; latencyMs?: number };
+export type Script = (request: SimRequest) => {
+  calls: SimCall[];
+  text?: string;
+  /** Virtual; instead of the law. */
+  latencyMs?: number;
+  /** Exactly so many of its tokens are cached, as if the context had that size. */
+  cached?: number;
+};
 
 export type Tokens = { cached: number; uncached: number; output: number };
 export type Served = Tokens & { conversation: string; atMs: number; latencyMs: number };
@@ -47,11 +54,11 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
     const whole = parts.reduce((chars, part) => chars + part.length, 0);
     const known = Math.floor(commonPrefix(previous.get(conversation) ?? [], parts) / charsPerToken);
     previous.set(conversation, parts);
-    const { calls, text = "", latencyMs } = options.script(request);
+    const { calls, text = "", latencyMs, cached } = options.script(request);
     const wire = calls.map((call) => ({ name: call.tool, arguments: JSON.stringify(call.input) }));
     const step = request.messages.filter((message) => message.role === "assistant").length;
     const tokens = {
-      cached: Math.max(known, options.prefixTokens?.(conversation, step) ?? 0),
+      cached: cached ?? Math.max(known, options.prefixTokens?.(conversation, step) ?? 0),
       uncached: Math.ceil(whole / charsPerToken) - known,
       output: Math.ceil(
         text.length / charsPerToken +

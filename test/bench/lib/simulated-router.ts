@@ -17,7 +17,7 @@ type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Report = Extract<RouterItem, { item: "report" }>;
 
 /** The items of the turn that the request is a step of, and what the tasks are. */
-function readTurn(request: SimRequest): { triggers: Trigger[]; reports: Report[]; openTasks: { id: string; thread: string }[] } {
+export function readTurn(request: SimRequest): { triggers: Trigger[]; reports: Report[]; openTasks: { id: string; thread: string }[] } {
   const users = request.messages.filter((message) => message.role === "user").map((message) => parseMessage(message.content));
   const last = users.at(-1);
   const turn = last && "turn" in last.head ? last.head.turn : null;

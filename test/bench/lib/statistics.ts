@@ -13,6 +13,20 @@ export function seeded(seed: number): () => number {
 
 export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
 
+const normal = (random: () => number): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+
+/** Gamma by mean and coefficient of variation (Marsaglia and Tsang); needs a shape of at least one, that is cv ≤ 1. */
+export function gamma(random: () => number, mean: number, cv: number): number {
+  const shape = 1 / (cv * cv);
+  const d = shape - 1 / 3;
+  const c = 1 / Math.sqrt(9 * d);
+  for (;;) {
+    const x = normal(random);
+    const v = (1 + c * x) ** 3;
+    if (v > 0 && Math.log(1 - random()) < 0.5 * x * x + d - d * v + d * Math.log(v)) return (mean * d * v) / shape;
+  }
+}
+
 /** A key of `weights`, which sum to 1. */
 export function choose<K extends string | number>(random: () => number, weights: readonly (readonly [K, number])[]): K {
   let left = random();
