@@ -3,6 +3,7 @@ import { defaultRules, judge } from "../../src/core/gate.ts";
 import { isSmallTalk } from "../../src/core/small-talk.ts";
 import { shippedGate } from "../bench/lib/shipped-gate.ts";
 import { casualTexts, followUpTexts, requestTexts } from "../bench/lib/talk.ts";
+import { readSet, setNames } from "../eval/lib/labelled.ts";
 
 describe("small talk", () => {
   test.each([
@@ -52,6 +53,12 @@ describe("small talk", () => {
   test("[G14] the shipped rules keep half of what a team says to each other from the router, and nothing that it asks for", () => {
     expect(casualTexts.filter((text) => !shippedGate(text, "talk")).length / casualTexts.length).toBeGreaterThan(0.45);
     expect([...requestTexts, ...followUpTexts].filter((text) => !shippedGate(text, "follow_up"))).toEqual([]);
+  });
+
+  test("[G14] of the labelled messages, none that asks for something is small talk", () => {
+    const asking = setNames.flatMap((name) => readSet(name)).filter(({ expected, addressed }) => expected !== "silent" && !addressed);
+    expect(asking.length).toBeGreaterThan(10);
+    expect(asking.filter(({ text }) => isSmallTalk(text)).map(({ id }) => id)).toEqual([]);
   });
 
   test("[G14] whoever speaks to us is heard, whatever the words", () => {
