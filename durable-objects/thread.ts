@@ -60,7 +60,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
     if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
-    const [known, triggerId] = [this.#opened?.store, trigger.id];
+    const known = this.#opened?.store;
     const plan = planAppend({
       trigger,
       verdict,
@@ -72,21 +72,20 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
     });
     switch (plan.do) {
       case "ignore":
-        return { outcome: "ignored", triggerId, rule: plan.rule };
+        return { outcome: "ignored", triggerId: trigger.id, rule: plan.rule };
       case "confirm":
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
-        return { outcome: "confirmed", triggerId, outboundId: plan.outboundId };
+        return { outcome: "confirmed", triggerId: trigger.id, outboundId: plan.outboundId };
       case "duplicate":
         known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
         this.#opened?.kick();
-        return { outcome: "duplicate", triggerId, seq: plan.seq };
+        return { outcome: "duplicate", triggerId: trigger.id, seq: plan.seq };
       case "accept": {
-        const room = this.#open();
-        const seq = accept(room, plan.event);
-        this.#show(room, seq);
+        const seq = accept(this.#open(), plan.event);
+        this.#show(this.#open(), seq);
         await faultPoint(this.#config.faultUrl, "thread.committed");
-        room.kick();
-        return { outcome: "accepted", triggerId, seq };
+        this.#opened?.kick();
+        return { outcome: "accepted", triggerId: trigger.id, seq };
       }
     }
   }
