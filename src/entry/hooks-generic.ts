@@ -11,7 +11,7 @@ import type { Trigger } from "../protocol/trigger.ts";
 import { putArtifact } from "../storage/artifacts.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { admit, shareLimits } from "../storage/rate-limits.ts";
-import { noteRecent } from "../storage/recent-triggers.ts";
+import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 import { headerOf, parseJson, readBody } from "./hook-body.ts";
@@ -51,7 +51,7 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
   await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
   const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
   const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
-  c.executionCtx.waitUntil(noteRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
+  c.executionCtx.waitUntil(gatherRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
     console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));

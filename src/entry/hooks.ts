@@ -18,7 +18,7 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
 import { admit, shareLimits } from "../storage/rate-limits.ts";
-import { noteRecent } from "../storage/recent-triggers.ts";
+import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 import { headerOf, parseJson, readBody } from "./hook-body.ts";
@@ -97,7 +97,7 @@ async function accept(
 ): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);
-  executionCtx.waitUntil(noteRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
+  executionCtx.waitUntil(gatherRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
   const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
 }

@@ -19,8 +19,11 @@ let gathered: RecentTrigger[] = [];
 let flushedMs = 0;
 let waiterMs: number | null = null;
 
-/** Takes a trigger into the ring. Resolves when it is written or another call will write it; call it off the hot path. */
-export async function noteRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> {
+/**
+ * Takes a trigger into the ring, with what else was gathered. Only for the Worker: it waits, and a timer keeps an object awake.
+ * Resolves when the trigger is written or another call will write it; call it off the hot path.
+ */
+export async function gatherRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> {
   gathered = keepRecent(gathered, trigger, rowShare);
   if (waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs) return;
   waiterMs = nowMs;
@@ -30,6 +33,13 @@ export async function noteRecent(db: D1Database, trigger: RecentTrigger, nowMs: 
   gathered = [];
   waiterMs = null;
   flushedMs = nowMs + waitMs;
+  await write(db, row, nowMs);
+}
+
+/** Takes a trigger into the ring at once: for an object, where people's own messages come one by one and pass a limit first. */
+export const noteRecent = (db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> => write(db, [trigger], nowMs);
+
+async function write(db: D1Database, row: readonly RecentTrigger[], nowMs: number): Promise<void> {
   try {
     await migrated(db);
     await db.batch([
