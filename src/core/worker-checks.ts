@@ -49,24 +49,27 @@ export function noteChecks(change: Change, rows: readonly InboxRow[]): void {
   for (const { seq, key, item } of rows) {
     const trigger = triggerOf(item);
     if (trigger === null || !isCheck(trigger.kind) || ownership(task, item) !== "own") continue;
-    const drop = (): void => void change.moved.push({ seq, step: releasedStep });
+    const drop = (reason: string): void => {
+      change.moved.push({ seq, step: releasedStep });
+      change.events.push({ kind: "task.skipped", itemId: key, reason });
+    };
     const { sha, conclusion, name = "checks" } = trigger.facts ?? {};
     if (head === undefined || sha !== head.sha) {
-      drop();
+      drop("a check of an older head");
       continue;
     }
     const checks = task.checks ?? { seen: false, failed: false, suites: {} };
     task.checks = { ...checks, seen: true };
     if (!trigger.kind.endsWith(".completed")) {
-      drop();
+      drop("a check that only began");
       continue;
     }
     const bad = !isGood(conclusion);
     if (trigger.kind.startsWith("check_suite.")) {
       const known = checks.suites[name];
       task.checks = { seen: true, failed: checks.failed || bad, suites: { ...checks.suites, [name]: conclusion ?? "" } };
-      if (known === conclusion) drop();
-    } else if (!bad) drop();
+      if (known === conclusion) drop("the same conclusion again");
+    } else if (!bad) drop("one job succeeded; the conclusion tells");
     else {
       task.checks = { ...checks, seen: true, failed: true };
       if (checks.failed) task.quiet = [...task.quiet, key];

@@ -153,6 +153,8 @@ export type TaskEvent =
   | { kind: "task.cancel"; by: Principal; epoch: number; reason: string }
   /** It came and was not taken: with `task.inbox`, every row that was handed over has one of both. */
   | { kind: "task.rejected"; itemId: string; threadId?: string; threadSeq?: number; reason: string }
+  /** It was taken and no step reads it: what it says is known or of no use, for this reason. */
+  | { kind: "task.skipped"; itemId: string; reason: string }
   /** The backlog: a message is kept, changed, taken back, or handed over (`now`: a person's word; `next`: the work before it has reported). */
   | { kind: "task.backlog"; itemId: string; change: "hold" | "edit" | "withdraw" | "now" | "next"; by?: Principal; text?: string }
   /** A person stopped what was under way. `step` is the model call that became void, if one was out. */

@@ -258,6 +258,7 @@ function seenAtOnce(log: ObjectLog): string[] {
   let begun = 0;
   for (const { event } of log.events) {
     if (event.kind === "task.inbox") waiting.add(event.itemId);
+    if (event.kind === "task.skipped") waiting.delete(event.itemId);
     if (event.kind === "task.backlog") {
       if (event.change === "hold" || event.change === "withdraw") waiting.delete(event.itemId);
       if (event.change === "now" || event.change === "next") waiting.add(event.itemId);

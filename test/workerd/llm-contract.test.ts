@@ -492,6 +492,7 @@ describe("The request", () => {
                 kind: { type: "string", enum: ["progress", "answer", "question", "blocked", "done", "failed"] },
                 text: { type: "string", minLength: 1, maxLength: 20_000 },
                 confidence: { type: "number", minimum: 0, maximum: 1 },
+                straightforward: { type: "boolean" },
               },
               required: ["kind", "text"],
             },

@@ -232,6 +232,8 @@ export function describeEvent(event: SwitchyardEvent): Line {
       return withDetail({ filter: "said", text: `${event.by.name} stops it`, tone: "wait", ids: [] }, event.reason);
     case "task.rejected":
       return withDetail({ filter: "said", text: "A message was not taken", tone: "bad", ids: [event.itemId] }, event.reason);
+    case "task.skipped":
+      return withDetail({ filter: "said", text: "An event was passed over", ids: [event.itemId] }, event.reason);
     case "task.backlog":
       return withDetail(
         { filter: "said", text: backlogWords[event.change](event.by?.name ?? "The task"), ids: [event.itemId] },
