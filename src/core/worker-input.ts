@@ -63,6 +63,7 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
       // Once a step has taken the message, an edit is news and taking it back is a word like any other.
       if (done || what === "now") {
         change.moved.push({ seq: row.seq, step: releasedStep });
+        change.events.push({ kind: "task.skipped", itemId: row.key, reason: "a change of the backlog, which was made" });
         continue;
       }
     }

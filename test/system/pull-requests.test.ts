@@ -274,7 +274,7 @@ describe("what waits for a person", () => {
       const { page, problems } = await visit(browser, [system.origin], { viewport: { width: 360, height: 740 } });
       await page.goto(await system.console.ownerLink());
       const widget = widgetIn(page);
-      const composer = widget.getByRole("textbox").first();
+      const composer = widget.getByLabel("Message", { exact: true });
       await composer.fill(`please ${token}`);
       await composer.press("Enter");
       const proposals = widget.getByRole("region", { name: "Proposals that wait for you" });
