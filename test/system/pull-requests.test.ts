@@ -227,6 +227,11 @@ describe("a worker's branch", () => {
       { tool: "wait", input: { reason: "for people" } },
       { tool: "wait", input: { reason: "for more" } },
     ]);
+    // The thread has another worker, so that the router's model is asked what to do with the end of the first.
+    model.script({
+      when: ["Done on my side.", '"dispatch"'],
+      replies: [{ calls: [{ tool: "relay", input: { settles: ["$rep"], report: "$rep" } }] }],
+    });
     await comment(number, `@switchyard-bot please ${one}`);
     await untilSteps(one, 3);
     const owner = await system.owner();
@@ -243,6 +248,7 @@ describe("a worker's branch", () => {
 
     await suite(number, branchOf(first), headOf(first), "success");
     await eventually("the end of the first", async () => (await statusOf(first)) === "done", 60_000);
+    await eventually("the word of it", () => github.comments(place, number).some(({ body }) => body.includes("Done on my side.")), 60_000);
     expect(steps(two)).toBe(3);
     expect(await statusOf(second)).toBe("waiting");
     const logs = await Promise.all([logOf("thread", pullThread), logOf("task", first), logOf("task", second)]);
