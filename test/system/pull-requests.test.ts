@@ -161,6 +161,71 @@ afterAll(async () => {
   await model.close();
 });
 
+describe("what waits for a person", () => {
+  test("is released on the task's card with the keyboard, and declined in the console; only the released one is sent", async () => {
+    const token = "say-it-kindly";
+    const thread = threadIdOf("github", place, "issue:61");
+    model.script({
+      when: ["the hinges creak", '"dispatch"'],
+      replies: [{ calls: [{ tool: "record", input: { settles: ["$trg"], reason: "between people" } }] }],
+    });
+    await comment(61, "the hinges creak");
+    await eventually("the router's word on it", () => model.requests("the hinges creak").length > 0);
+    script(token, [
+      { tool: "subscribe", input: { thread, reason: "asked to answer there" } },
+      [
+        { tool: "propose", input: { what: "comment", thread, text: "**Oil** helps, says the manual." } },
+        { tool: "propose", input: { what: "comment", thread, text: "Buy a new gate." } },
+      ],
+      { tool: "wait", input: { reason: "for the other one" } },
+      { tool: "report", input: { kind: "done", text: "One was said.", confidence: 0.9 } },
+    ]);
+    const browser = await launchBrowser();
+    try {
+      const { page, problems } = await visit(browser, [system.origin], { viewport: { width: 360, height: 740 } });
+      await page.goto(await system.console.ownerLink());
+      const widget = widgetIn(page);
+      const composer = widget.getByLabel("Message", { exact: true });
+      await composer.fill(`please ${token}`);
+      await composer.press("Enter");
+      const proposals = widget.getByRole("region", { name: "Proposals that wait for you" });
+      await proposals
+        .getByRole("button", { name: /^Release: Comment · acme\/app issue 61/ })
+        .nth(1)
+        .waitFor({ timeout: 60_000 });
+      await widget.getByText("waiting for you").first().waitFor();
+      expect(await accessibilityFindings(page)).toEqual([]);
+      expect(await scrollsSideways(page)).toBe(false);
+      expect(github.comments(place, 61)).toEqual([]);
+      const released = proposals.locator("div", { hasText: "Oil helps" }).getByRole("button", { name: /^Release/ });
+      await released.focus();
+      await page.keyboard.press("Enter");
+      await eventually("the released comment", () => github.comments(place, 61).length === 1);
+
+      const operator = await visit(browser, [system.origin]);
+      await operator.page.goto(`${system.origin}/console`);
+      await operator.page.getByLabel("Operator token").fill(operatorToken);
+      await operator.page.getByLabel("Operator token").press("Enter");
+      const decline = operator.page.getByRole("button", { name: /^Decline: Comment · acme\/app issue 61/ });
+      await decline.waitFor();
+      expect(await accessibilityFindings(operator.page)).toEqual([]);
+      await decline.click();
+      await operator.page.getByText("Nothing waits for you.").waitFor();
+      await proposals.waitFor({ state: "detached" });
+      const taskId = await taskOf(token);
+      await eventually("the end of the task", async () => (await statusOf(taskId)) === "done", 60_000);
+      expect(github.comments(place, 61).map(({ body }) => body.split("\n")[0])).toEqual(["**Oil** helps, says the manual."]);
+      await operator.page.goto(`${system.origin}/console#/rules`);
+      const comments = operator.page.getByLabel("Comments in a task's own words");
+      await comments.check();
+      await eventually("the saved setting", () => comments.isChecked());
+      expect([...problems, ...operator.problems]).toEqual([]);
+    } finally {
+      await browser.close();
+    }
+  }, 180_000);
+});
+
 describe("a worker's branch", () => {
   test("[R9] its checks fail and then pass: one pull request, although the process died right after GitHub took it, and done at the end", async () => {
     const token = "mend-the-gate";
@@ -234,10 +299,8 @@ describe("a worker's branch", () => {
     });
     await comment(number, `@switchyard-bot please ${one}`);
     await untilSteps(one, 3);
-    const owner = await system.owner();
-    owner.send(`please ${two}`);
+    await comment(number + 1, `@switchyard-bot please ${two}`);
     await untilSteps(two, 2);
-    owner.close();
     const [first, second] = [await taskOf(one), await taskOf(two)];
 
     await comment(number, "both of you, mind the hinges");
@@ -253,70 +316,5 @@ describe("a worker's branch", () => {
     expect(await statusOf(second)).toBe("waiting");
     const logs = await Promise.all([logOf("thread", pullThread), logOf("task", first), logOf("task", second)]);
     expect(checkHistory(logs)).toEqual([]);
-  }, 180_000);
-});
-
-describe("what waits for a person", () => {
-  test("is released on the task's card with the keyboard, and declined in the console; only the released one is sent", async () => {
-    const token = "say-it-kindly";
-    const thread = threadIdOf("github", place, "issue:61");
-    model.script({
-      when: ["the hinges creak", '"dispatch"'],
-      replies: [{ calls: [{ tool: "record", input: { settles: ["$trg"], reason: "between people" } }] }],
-    });
-    await comment(61, "the hinges creak");
-    await eventually("the router's word on it", () => model.requests("the hinges creak").length > 0);
-    script(token, [
-      { tool: "subscribe", input: { thread, reason: "asked to answer there" } },
-      [
-        { tool: "propose", input: { what: "comment", thread, text: "**Oil** helps, says the manual." } },
-        { tool: "propose", input: { what: "comment", thread, text: "Buy a new gate." } },
-      ],
-      { tool: "wait", input: { reason: "for the other one" } },
-      { tool: "report", input: { kind: "done", text: "One was said.", confidence: 0.9 } },
-    ]);
-    const browser = await launchBrowser();
-    try {
-      const { page, problems } = await visit(browser, [system.origin], { viewport: { width: 360, height: 740 } });
-      await page.goto(await system.console.ownerLink());
-      const widget = widgetIn(page);
-      const composer = widget.getByLabel("Message", { exact: true });
-      await composer.fill(`please ${token}`);
-      await composer.press("Enter");
-      const proposals = widget.getByRole("region", { name: "Proposals that wait for you" });
-      await proposals
-        .getByRole("button", { name: /^Release: Comment · acme\/app issue 61/ })
-        .nth(1)
-        .waitFor({ timeout: 60_000 });
-      await widget.getByText("waiting for you").first().waitFor();
-      expect(await accessibilityFindings(page)).toEqual([]);
-      expect(await scrollsSideways(page)).toBe(false);
-      expect(github.comments(place, 61)).toEqual([]);
-      const released = proposals.locator("div", { hasText: "Oil helps" }).getByRole("button", { name: /^Release/ });
-      await released.focus();
-      await page.keyboard.press("Enter");
-      await eventually("the released comment", () => github.comments(place, 61).length === 1);
-
-      const operator = await visit(browser, [system.origin]);
-      await operator.page.goto(`${system.origin}/console`);
-      await operator.page.getByLabel("Operator token").fill(operatorToken);
-      await operator.page.getByLabel("Operator token").press("Enter");
-      const decline = operator.page.getByRole("button", { name: /^Decline: Comment · acme\/app issue 61/ });
-      await decline.waitFor();
-      expect(await accessibilityFindings(operator.page)).toEqual([]);
-      await decline.click();
-      await operator.page.getByText("Nothing waits for you.").waitFor();
-      await proposals.waitFor({ state: "detached" });
-      const taskId = await taskOf(token);
-      await eventually("the end of the task", async () => (await statusOf(taskId)) === "done", 60_000);
-      expect(github.comments(place, 61).map(({ body }) => body.split("\n")[0])).toEqual(["**Oil** helps, says the manual."]);
-      await operator.page.goto(`${system.origin}/console#/rules`);
-      const comments = operator.page.getByLabel("Comments in a task's own words");
-      await comments.check();
-      await eventually("the saved setting", () => comments.isChecked());
-      expect([...problems, ...operator.problems]).toEqual([]);
-    } finally {
-      await browser.close();
-    }
   }, 180_000);
 });
