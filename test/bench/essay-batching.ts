@@ -333,7 +333,7 @@ function picture(runs: readonly RateRun[]): string {
   const about = {
     title: "Decision latency, batch size and time a request of the router over the rate of triggers",
     desc: `Decision latency, p95. ${[5, 40, 80].flatMap(at).join(" ")}`,
-    note: `Measured with a simulated model at ${runs.map(({ rate }) => rate).join(", ")} triggers a minute.`,
+    note: `Measured with a simulated model at ${runs.map(({ rate }) => rate).join(", ")} triggers a minute. A line that ends at the top goes on beyond it.`,
   };
   return drawChart(about, [
     { ...panel, title: "Decision latency, p95", yLabel: "seconds", maxY: 40, series: both("decisionP95S") },
