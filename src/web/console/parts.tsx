@@ -116,6 +116,18 @@ export function TaskRow(props: { task: BoardTask }) {
   );
 }
 
+/** The end of a form in a dialog: out without a change, or on with what it says. */
+export const FormButtons = (props: { submit: string; onClose: () => void }) => (
+  <p class="dialog-buttons wide">
+    <button type="button" class="btn" onClick={props.onClose}>
+      Leave it
+    </button>
+    <button type="submit" class="btn btn-main">
+      {props.submit}
+    </button>
+  </p>
+);
+
 /** A native dialog that is open while it is on the page. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);

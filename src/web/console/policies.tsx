@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
 import type { PolicyInput, SavedPolicy } from "../../protocol/policy.ts";
-import { Ago, Answer, Dialog, Empty, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Dialog, Empty, FormButtons, Panel, useAnswer } from "./parts.tsx";
 import { ReleasePanel } from "./releases.tsx";
 import { SpeculationPanel } from "./speculation.tsx";
 import { firstSetting, placesOf, placesText } from "./speculation-model.ts";
@@ -194,14 +194,7 @@ function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput
         {number("callsPerTask", "Model calls of one task")}
         {number("callsPerDay", "Model calls in 24 hours")}
         {number("maxWastedCalls", "Pause after so many wasted calls in 7 days")}
-        <p class="dialog-buttons wide">
-          <button type="button" class="btn" onClick={props.onClose}>
-            Leave it
-          </button>
-          <button type="submit" class="btn btn-main">
-            Save as version {version + 1}
-          </button>
-        </p>
+        <FormButtons submit={`Save as version ${version + 1}`} onClose={props.onClose} />
       </form>
     </Dialog>
   );

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { grantable } from "../../core/profiles.ts";
 import type { ProfileAnswer, ProfilesAnswer, ProfileVersionsAnswer } from "../../protocol/console.ts";
 import { defaultProfile, type Profile, type SavedProfile } from "../../protocol/profile.ts";
-import { Ago, Answer, Dialog, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Dialog, FormButtons, Panel, useAnswer } from "./parts.tsx";
 import { emptyForm, fromProfileForm, type ProfileForm, toProfileForm } from "./profiles-model.ts";
 import { api, question, say } from "./store.ts";
 
@@ -251,14 +251,7 @@ function ProfileDialog(props: { profile: Profile | null; taken: readonly string[
             {wrong}
           </p>
         )}
-        <p class="dialog-buttons wide">
-          <button type="button" class="btn" onClick={props.onClose}>
-            Leave it
-          </button>
-          <button type="submit" class="btn btn-main">
-            Save as version {version + 1}
-          </button>
-        </p>
+        <FormButtons submit={`Save as version ${version + 1}`} onClose={props.onClose} />
       </form>
     </Dialog>
   );

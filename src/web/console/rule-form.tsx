@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { GateRule } from "../../protocol/gate.ts";
 import { roles } from "../../protocol/principal.ts";
 import { type Outcome, outcomes } from "../../protocol/trigger.ts";
-import { Dialog } from "./parts.tsx";
+import { Dialog, FormButtons } from "./parts.tsx";
 import { fromForm, outcomeWords, type RuleForm, toForm } from "./rules-model.ts";
 
 const outcomeHelp: Record<Outcome, string> = {
@@ -103,14 +103,7 @@ export function RuleDialog(props: {
             {wrong}
           </p>
         )}
-        <p class="dialog-buttons wide">
-          <button type="button" class="btn" onClick={props.onClose}>
-            Leave it
-          </button>
-          <button type="submit" class="btn btn-main">
-            Keep in the draft
-          </button>
-        </p>
+        <FormButtons submit="Keep in the draft" onClose={props.onClose} />
       </form>
     </Dialog>
   );
