@@ -103,6 +103,16 @@ export class FaultPoints {
 
 export type SystemOptions = { bindings?: Record<string, string> };
 
+/** The settings of a Worker whose GitHub and whose model are stand-ins. */
+export const standIns = (github: { url: string }, model: { url: string }): Record<string, string> => ({
+  GITHUB_TOKEN: "token",
+  GITHUB_API_URL: github.url,
+  MODEL_PROVIDER: "openai-compatible",
+  MODEL_BASE_URL: `${model.url}/v1`,
+  MODEL_API_KEY: "key",
+  MODEL_NAME: "scripted",
+});
+
 /** A running deployment on a scratch folder. */
 export class System {
   readonly folder = mkdtempSync(path.join(tmpdir(), "switchyard-system-"));

@@ -11,7 +11,7 @@ import { accessibilityFindings, launchBrowser, scrollsSideways, visit, widgetIn 
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
-import { eventually, operatorToken, System } from "../support/system.ts";
+import { eventually, operatorToken, System, standIns } from "../support/system.ts";
 
 const place = "acme/app";
 const repository = { full_name: place, id: 7 };
@@ -136,14 +136,7 @@ beforeAll(async () => {
   github.permit(place, "maintainer", "write");
   model = await startModelServer();
   system = await System.start({
-    bindings: {
-      GITHUB_TOKEN: "token",
-      GITHUB_API_URL: github.url,
-      MODEL_PROVIDER: "openai-compatible",
-      MODEL_BASE_URL: `${model.url}/v1`,
-      MODEL_API_KEY: "key",
-      MODEL_NAME: "scripted",
-    },
+    bindings: standIns(github, model),
   });
   remote = path.join(system.folder, "acme", "app.git");
   work = path.join(system.folder, "work");

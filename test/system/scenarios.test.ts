@@ -9,7 +9,7 @@ import type { WidgetServerFrame } from "../../src/protocol/widget-frames.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
-import { eventually, System } from "../support/system.ts";
+import { eventually, System, standIns } from "../support/system.ts";
 
 type Payload = Record<string, never> & { [key: string]: unknown };
 type Example = { name: string; examples: Payload[] };
@@ -208,14 +208,7 @@ describe("with a model that does what an attacker wants", () => {
     github.permit("acme/app", "maintainer", "admin");
     model = await startModelServer();
     system = await System.start({
-      bindings: {
-        GITHUB_TOKEN: "token",
-        GITHUB_API_URL: github.url,
-        MODEL_PROVIDER: "openai-compatible",
-        MODEL_BASE_URL: `${model.url}/v1`,
-        MODEL_API_KEY: "key",
-        MODEL_NAME: "scripted",
-      },
+      bindings: standIns(github, model),
     });
     workspace = path.join(system.folder, "workspace");
     mkdirSync(workspace);
