@@ -93,7 +93,7 @@ function cutAtSentence(head: string): string {
 }
 
 /** The fence that is open at the end of a text, as its closing line; null outside of code. */
-function openFence(text: string): string | null {
+export function openFence(text: string): string | null {
   let open: string | null = null;
   for (const line of text.split("\n")) {
     const fence = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);

@@ -14,6 +14,7 @@ import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, t
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
+import { inForm, placeOf } from "./router-manner.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
@@ -101,7 +102,7 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       outcome.results[index] = JSON.stringify({ refused: verdict.refused });
     }
   }
-  return outcome;
+  return { ...outcome, decisions: inForm(view, outcome.decisions) };
 }
 
 const isSpeech = (call: ReturnType<typeof readCall> | undefined): boolean =>
@@ -163,12 +164,6 @@ function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["targ
   return near ? { threadId: decision.threadId, chain: decision.chain ?? decision.id } : null;
 }
 
-const sourceOf = (view: TurnView, item: InboxItem): { threadId: string; source: string; hops: number } => {
-  if (item.kind === "trigger") return { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
-  const task = view.tasks.get(item.report.taskId);
-  return { threadId: item.threadId, source: task?.source ?? "", hops: task?.hops ?? 0 };
-};
-
 /** [RD3] The lowest authority of what a decision settles, and never more than the turn may. */
 function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authority {
   if (capped || items.length === 0) return "public";
@@ -212,7 +207,7 @@ function say(
   if (own.size > 1) return { refused: "These are of different threads: each thread needs a call of its own." };
   const targets = settled.map((item) => progress.get(item.id)?.target ?? null);
   const target = targets.every((each) => each !== null && each.threadId === targets[0]?.threadId) ? targets[0] : null;
-  const place = { ...sourceOf(view, first), hops: Math.max(...settled.map((item) => sourceOf(view, item).hops)) };
+  const place = { ...placeOf(view, first), hops: Math.max(...settled.map((item) => placeOf(view, item).hops)) };
   const trigger = settled.find((item): item is QueuedTrigger => item.kind === "trigger");
   const report = settled.find((item): item is QueuedReport => item.kind === "report");
   if (call.tool === "relay") {
@@ -254,7 +249,7 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       if (mixed !== null) return mixed;
       const text = stripMarkers(call.input.question);
       const threads = settled.map((item) => ({
-        ...sourceOf(view, item),
+        ...placeOf(view, item),
         ...(item.kind === "trigger" ? { triggerId: item.id } : {}),
       }));
       const threadId = threads[0]?.threadId;
@@ -386,7 +381,7 @@ function refuseAuthority(
       ...decision,
       by: "code",
       threadId: first.threadId,
-      effects: [...places.values()].map((item) => postEffect(id, sourceOf(view, item), "notice", words, { triggerId: item.id })),
+      effects: [...places.values()].map((item) => postEffect(id, placeOf(view, item), "notice", words, { triggerId: item.id })),
       notice: {
         id,
         atMs: view.nowMs,

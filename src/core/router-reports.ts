@@ -4,6 +4,7 @@ import { finalStatuses, type Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { isOpen, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { reportInForm } from "./router-manner.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 
 const confident = 0.7;
@@ -114,7 +115,7 @@ function sayByCode(report: Report, task: KnownTask, kind: "relay" | "notice", re
         id,
         { threadId: report.threadId, source: task.source, hops: task.hops },
         kind,
-        note === "" ? report.text : `${note}\n\n${report.text}`,
+        reportInForm(report, task.source, note === "" ? report.text : `${note}\n\n${report.text}`),
         {
           taskId: report.taskId,
           reportId: report.id,

@@ -2,6 +2,7 @@
 // checked, links. Checks are what really ran, as the ledger has it.
 import type { Trigger } from "../protocol/trigger.ts";
 import { excerpt } from "./context.ts";
+import { openFence } from "./manners.ts";
 
 export type PullText = {
   summary: string;
@@ -36,9 +37,53 @@ export const pullText = ({ summary, changes, checks, links }: PullText): string 
     ...section("Links", list(links)),
   ].join("\n\n");
 
+/** Whoever left a code block or a comment open would hide what code adds. */
+function closed(text: string): string {
+  const fence = openFence(text);
+  if (fence !== null) return `${text}\n${fence}`;
+  const outsideCode = text.replace(/^ {0,3}(`{3,}|~{3,})[^\n]*\n(?:[\s\S]*?\n)?? {0,3}\1[`~]*[ \t]*$/gm, "");
+  return outsideCode.lastIndexOf("<!--") > outsideCode.lastIndexOf("-->") ? `${text}\n-->` : text;
+}
+
+/** What was written, then the sections of code; put on once, whoever does it again. */
+function withSections(text: string, sections: readonly string[]): string {
+  const tail = sections.join("\n\n");
+  const words = text.trimEnd();
+  return tail === "" || words.endsWith(`\n\n${tail}`) ? words : `${closed(words)}\n\n${tail}`;
+}
+
 /** [O9] A report as it is said on a platform of documents: the worker's words, then what really ran and where to look. */
 export const reportText = (text: string, { checks, links }: Pick<PullText, "checks" | "links">): string =>
-  [text.trimEnd(), ...checksOf(checks), ...section("Links", list(links))].join("\n\n");
+  withSections(text, [...checksOf(checks), ...section("Links", list(links))]);
+
+export type ReplyParts = {
+  /** What was done about it. */
+  done: readonly string[];
+  /** What its reader may do. */
+  asked: readonly string[];
+  /** The report that the words are about: what it says that ran, and where to look, stays. */
+  about?: string;
+  links: readonly string[];
+};
+
+/** [RD13] The router's words on a platform of documents: the answer first. */
+export function replyText(text: string, { done, asked, about = "", links }: ReplyParts): string {
+  const proof = proofOf(about);
+  return withSections(text, [
+    ...section("What was done", list(done)),
+    ...section("What is asked of you", list(asked)),
+    ...section("Checks", proof.Checks.join("\n")),
+    ...section("Links", [...proof.Links, ...(links.length === 0 ? [] : [list(links)])].join("\n")),
+  ]);
+}
+
+/** The lines that code put at the end of a report. */
+function proofOf(report: string): Record<"Checks" | "Links", string[]> {
+  const [, checks = "", links = ""] =
+    /(?:\n\n### Checks\n\n(- [^\n]+(?:\n- [^\n]+)*))?(?:\n\n### Links\n\n(- [^\n]+(?:\n- [^\n]+)*))?$/.exec(report) ?? [];
+  const lines = (part: string): string[] => part.split("\n").filter(Boolean);
+  return { Checks: lines(checks), Links: lines(links) };
+}
 
 /** The comment that heads the review thread of a trigger, where it is of one. */
 export const reviewCommentOf = ({ kind, facts, externalId }: Trigger): string | undefined =>
