@@ -18,9 +18,8 @@ import type { CommandId, EndpointId, ThreadId } from "../src/protocol/ids.ts";
 import type { OfferView } from "../src/protocol/offer.ts";
 import type { Authority, Principal } from "../src/protocol/principal.ts";
 import type { Replayed, WorkerSessionRpc } from "../src/protocol/rpc.ts";
-import type { QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
+import type { Amended, QueuedMessage, Report, TaskCard, TaskDescription, TaskStart } from "../src/protocol/task.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
-import type { Amendment } from "../src/protocol/trigger.ts";
 import { profileFor } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
 import { WorkerLoop } from "./worker-loop.ts";
@@ -171,15 +170,15 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     this.#loop.kick();
   }
 
-  async amend(input: { by: Principal; itemId: string; change: Amendment; text?: string }): Promise<{ ok: boolean }> {
-    let ok = false;
+  async amend(input: Parameters<WorkerSessionRpc["amend"]>[0]): ReturnType<WorkerSessionRpc["amend"]> {
+    let outcome: Amended = "late";
     this.#loop.decide(() => {
-      const change = amendMessage(this.#started(), input, this.#store.unread());
-      ok = change !== null;
-      return change;
+      const amended = amendMessage(this.#started(), input, this.#store.unread());
+      outcome = amended.outcome;
+      return amended.change;
     });
     this.#loop.kick();
-    return { ok };
+    return { outcome };
   }
 
   async describe(): Promise<TaskDescription | null> {
@@ -195,7 +194,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
       profile: task.profile.name,
       reports: store.reports(),
       notes: store.notes(),
-      backlog: store.backlog().flatMap(({ key, item }) => queuedMessage(key, item)),
+      backlog: task.backlog.flatMap(({ key }) => queuedMessage(key, store.item(key))),
       children: task.children.map(({ taskId, title, profile, share, open }) => ({ taskId, title, profile, share, open })),
     };
   }
@@ -236,7 +235,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 /** Cancelled before it began. */
 const isBuried = (task: TaskState | null): boolean => task?.mode.mode === "ended" && task.mode.status === "cancelled" && task.steps === 0;
 
-const queuedMessage = (itemId: string, item: InboxItem): QueuedMessage[] =>
-  item.kind === "row" && item.row.kind === "trigger"
+const queuedMessage = (itemId: string, item: InboxItem | null): QueuedMessage[] =>
+  item?.kind === "row" && item.row.kind === "trigger"
     ? [{ itemId, from: item.row.trigger.principal.name, text: item.row.trigger.text, atMs: item.row.atMs }]
     : [];

@@ -66,7 +66,9 @@ export async function answerFrame(
   if (frame.mode === "queue" && target.topicOf !== null) {
     const { cards } = await ports.read(threadId, Number.MAX_SAFE_INTEGER, 1);
     // Said here, where it can still be said at once; the worker looks again.
-    if (cards.some((card) => card.taskId === target.topicOf && (card.backlog?.length ?? 0) >= limits.maxBacklog))
+    const backlog = cards.find((card) => card.taskId === target.topicOf)?.backlog ?? [];
+    // A repeat of one that was taken is no new one.
+    if (backlog.length >= limits.maxBacklog && !backlog.includes(clientMsgId))
       return {
         t: "refused",
         clientMsgId,

@@ -71,14 +71,16 @@ export function webTrigger(
 
 /** A change of an earlier message, as a row of the same topic: so it reaches the worker after it, once. */
 export function amendTrigger(frame: AmendFrame, principal: Principal, target: Target, nowMs: number): Trigger {
-  const { clientMsgId, threadId, of, change, text = "" } = frame;
+  const { clientMsgId, threadId, of, change, before, revision, text = "" } = frame;
   const words = change === "edit" ? text : change === "withdraw" ? "I take this message back." : "";
+  const idOf = (message: string): string => triggerIdOf(webSource, `${principal.id}:${message}`, threadId);
+  const to = change === "move" ? { before: typeof before === "string" ? idOf(before) : null, revision } : {};
   const { externalId: _none, ...trigger } = webTrigger({ t: "send", clientMsgId, threadId, text: words }, principal, target, nowMs);
   return {
     ...trigger,
     kind: "message.amended",
     externalId: of,
-    amends: { triggerId: triggerIdOf(webSource, `${principal.id}:${of}`, threadId), change },
+    amends: { triggerId: idOf(of), change, ...to },
   };
 }
 

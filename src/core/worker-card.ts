@@ -121,6 +121,12 @@ function awaitedMachine(open: readonly WorkerCommand[]): string | null {
   return first && open.every((command) => !command.online) ? first.machine : null;
 }
 
+const refsOf = (task: TaskState): string[] => task.backlog.map(({ ref }) => ref);
+
+/** The revision of the list of queued messages, with what a change under way does to it. */
+export const backlogRevision = (task: TaskState): number =>
+  (task.card.backlogRevision ?? 0) + ((task.card.backlog ?? []).join() === refsOf(task).join() ? 0 : 1);
+
 /**
  * Ends every change: derives the card, raises its revision when people would see a difference, and says once that a machine is awaited.
  * `open` are the open commands as they are after the change.
@@ -144,8 +150,9 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
       nowMs,
     });
   }
-  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: queued = [], offers: held = [], ...rest } = before;
-  const refs = task.backlog.map(({ ref }) => ref);
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: _queued, offers: held = [], ...rest } = before;
+  const refs = refsOf(task);
+  const listed = backlogRevision(task);
   const offers = task.offers.filter(({ stage }) => stage === "held").map(({ id, title, text }) => ({ id, title, text }));
   const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
   const accepted = task.accepted === null ? {} : { accepted: task.accepted };
@@ -157,6 +164,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
     ...ended,
     ...accepted,
     ...(refs.length === 0 ? {} : { backlog: refs }),
+    ...(listed === 0 ? {} : { backlogRevision: listed }),
     ...(offers.length === 0 ? {} : { offers }),
   };
   const statusChanged = before.revision === 0 || before.status !== next.status;
@@ -168,7 +176,7 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
     statusChanged ||
     before.waitingFor !== seen.waitingFor ||
     before.line !== next.line ||
-    queued.join() !== refs.join() ||
+    before.backlogRevision !== next.backlogRevision ||
     held.map(({ id }) => id).join() !== offers.map(({ id }) => id).join() ||
     before.accepted !== (task.accepted ?? undefined) ||
     (before.modelCalls !== next.modelCalls && task.open.kind !== "calling");

@@ -2,9 +2,11 @@
 // Every row that is handed over is taken or refused with a reason; none is dropped.
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
-import type { Amendment, Trigger } from "../protocol/trigger.ts";
+import type { Amended } from "../protocol/task.ts";
+import type { Amendment, MoveTo, Trigger } from "../protocol/trigger.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { childId } from "./ids.ts";
+import { backlogRevision } from "./worker-card.ts";
 import { noteChecks } from "./worker-checks.ts";
 import { inboxEvent } from "./worker-context.ts";
 import { cancelTask, releaseRows } from "./worker-end.ts";
@@ -58,12 +60,13 @@ export function received(task: TaskState, rows: readonly InboxRow[], facts: Inpu
     }
     change.events.push(inboxEvent(row.key, row.item, task));
     if (trigger?.amends !== undefined && isPerson(trigger.principal)) {
-      const { triggerId, change: what } = trigger.amends;
-      const done = amend(change, { by: trigger.principal, itemId: triggerId, change: what, text: trigger.text }, facts.unread);
+      const { triggerId, change: what, ...to } = trigger.amends;
+      const done = amend(change, { by: trigger.principal, itemId: triggerId, change: what, text: trigger.text, ...to }, facts.unread);
+      if (done === "stale") tellStale(change, row.key, trigger.principal, facts.nowMs);
       // Once a step has taken the message, an edit is news and taking it back is a word like any other.
-      if (done || what === "now") {
+      if (done === "done" || what === "now" || what === "move") {
         change.moved.push({ seq: row.seq, step: releasedStep });
-        change.events.push({ kind: "task.skipped", itemId: row.key, reason: "a change of the backlog, which was made" });
+        change.events.push({ kind: "task.skipped", itemId: row.key, reason: amendedWords[done] });
         continue;
       }
     }
@@ -119,6 +122,19 @@ function reject(change: Change, row: InboxRow, reason: string, nowMs: number): v
   if (!byPerson) task.awaited = [...task.awaited, id];
 }
 
+const amendedWords: Record<Amended, string> = {
+  done: "a change of the backlog, which was made",
+  late: "a change of the backlog, for which it was too late",
+  stale: "a move in the backlog, which had changed meanwhile",
+};
+
+/** [WI9] Two who move the same list hear of each other: whoever saw an older one looks again. */
+function tellStale(change: Change, key: string, by: Principal, nowMs: number): void {
+  const text = `I left the order as it is, ${by.name}: what is queued has changed since you looked. Look at it and move your message again.`;
+  const id = childId("rep", change.task.start.taskId, "stale", key);
+  addReport(change, { id, kind: "notice", text, status: change.task.card.status, nowMs });
+}
+
 /** [WI3] A queued message waits until the current work has reported. */
 function hold(change: Change, row: InboxRow, trigger: Trigger): void {
   change.task.backlog = [...change.task.backlog, { key: row.key, ref: trigger.externalId ?? trigger.id }];
@@ -126,23 +142,23 @@ function hold(change: Change, row: InboxRow, trigger: Trigger): void {
   change.events.push({ kind: "task.backlog", itemId: row.key, change: "hold", by: trigger.principal });
 }
 
-type Amending = { by: Principal; itemId: string; change: Amendment; text?: string | undefined };
+type Amending = { by: Principal; itemId: string; change: Amendment; text?: string | undefined } & MoveTo;
 
-/** [WI4] Changes a message that no step took yet; false when one did, or it is somebody else's. */
-function amend(change: Change, input: Amending, unread: readonly InboxRow[]): boolean {
+/** [WI4] Changes a message that no step took yet. */
+function amend(change: Change, input: Amending, unread: readonly InboxRow[]): Amended {
   const { task } = change;
   const row = change.edited.find(({ key }) => key === input.itemId) ?? unread.find(({ key }) => key === input.itemId);
   const trigger = row && triggerOf(row.item);
-  if (!row || !trigger || row.item.kind !== "row" || row.item.row.kind !== "trigger") return false;
-  if (change.moved.some(({ seq, step }) => seq === row.seq && step !== heldStep)) return false;
-  if (trigger.principal.id !== input.by.id && input.by.role !== "owner") return false;
+  if (!row || !trigger || row.item.kind !== "row" || row.item.row.kind !== "trigger") return "late";
+  if (change.moved.some(({ seq, step }) => seq === row.seq && step !== heldStep)) return "late";
+  if (trigger.principal.id !== input.by.id && input.by.role !== "owner") return "late";
   const held = task.backlog.some(({ key }) => key === row.key);
   const forget = (): void => {
     task.backlog = task.backlog.filter(({ key }) => key !== row.key);
   };
   switch (input.change) {
     case "edit": {
-      if (input.text === undefined || input.text.trim() === "") return false;
+      if (input.text === undefined || input.text.trim() === "") return "late";
       const item = { ...row.item, row: { ...row.item.row, trigger: { ...trigger, text: input.text } } };
       change.edited = [...change.edited.filter(({ key }) => key !== row.key), { ...row, item }];
       break;
@@ -152,21 +168,41 @@ function amend(change: Change, input: Amending, unread: readonly InboxRow[]): bo
       change.moved.push({ seq: row.seq, step: releasedStep });
       break;
     case "now":
-      if (!held) return false;
+      if (!held) return "late";
       forget();
       change.moved.push({ seq: row.seq, step: null });
       break;
+    case "move": {
+      if (!held) return "late";
+      const order = movedBefore(task.backlog, row.key, input.before ?? null);
+      // It stands there already: a repeat, or somebody had the same wish.
+      if (order?.every(({ key }, at) => key === task.backlog[at]?.key)) return "done";
+      if (order === null || input.revision !== backlogRevision(task)) return "stale";
+      task.backlog = order;
+      change.events.push({ kind: "task.backlog", itemId: row.key, change: "move", by: input.by, before: input.before ?? null });
+      return "done";
+    }
   }
   const text = input.change === "edit" && input.text !== undefined ? { text: input.text } : {};
   change.events.push({ kind: "task.backlog", itemId: row.key, change: input.change, by: input.by, ...text });
-  return true;
+  return "done";
 }
 
-/** The console's way to change a message of the backlog; null when a step has taken it. */
-export function amendMessage(task: TaskState, input: Amending, unread: readonly InboxRow[]): Change | null {
-  if (task.mode.mode === "ended") return null;
+/** [WI9] The list with one of its items before another, or last; null when that other one is not in it. */
+function movedBefore<T extends { key: string }>(list: readonly T[], key: string, before: string | null): T[] | null {
+  if (before === key) return [...list];
+  const item = list.find((each) => each.key === key);
+  const rest = list.filter((each) => each !== item);
+  const at = before === null ? rest.length : rest.findIndex((each) => each.key === before);
+  return item === undefined || at < 0 ? null : rest.toSpliced(at, 0, item);
+}
+
+/** The console's way to change a message of the backlog: what became of it, and the change when there is one. */
+export function amendMessage(task: TaskState, input: Amending, unread: readonly InboxRow[]): { outcome: Amended; change: Change | null } {
+  if (task.mode.mode === "ended") return { outcome: "late", change: null };
   const change = changeOf(task, "a queued message was changed");
-  return amend(change, input, unread) ? change : null;
+  const outcome = amend(change, input, unread);
+  return { outcome, change: outcome === "done" ? change : null };
 }
 
 /** [WI5] The first message of the backlog is the next input; what it asks for gets an allowance as new work does. */

@@ -21,7 +21,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { type SchedulesAnswer, scheduleChanges, scheduleName, scheduleText, scheduleTime } from "../protocol/schedule.ts";
 import { finalStatuses } from "../protocol/task.ts";
-import { amendments, inputModes } from "../protocol/trigger.ts";
+import { amendments, inputModes, moveTo } from "../protocol/trigger.ts";
 import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
@@ -134,21 +134,29 @@ consoleDoor.get("/replay/:id", async (c) => {
 const amendment = z.object({
   change: z.enum(amendments),
   text: z.optional(z.string().check(z.trim(), z.minLength(1), z.maxLength(limits.maxMessageChars))),
+  ...moveTo,
 });
+
+const notAmended = {
+  late: "The task has read this message already, or it was taken back. Say what should be different in its thread.",
+  stale: "What is queued has changed since you looked. Look at the list again, then move it.",
+};
 
 consoleDoor.post("/tasks/:id/backlog/:item", async (c) => {
   const id = idOf(c, taskId, "task");
   const itemId = c.req.param("item");
-  const { change, text } = await bodyOf(c, amendment);
+  const { change, text, before, revision } = await bodyOf(c, amendment);
   if (change === "edit" && text === undefined) throw new Fault("bad_input", "text: a changed message needs its new words");
+  if (change === "move" && (before === undefined || revision === undefined))
+    throw new Fault(
+      "bad_input",
+      "before, revision: say which message it comes before (null: it is the last), and the backlogRevision of the card that you saw",
+    );
   const task = c.env.WORKER_SESSION.getByName(id);
   found(await remote(task.describe()), `There is no task ${id}.`);
-  const { ok } = await remote(task.amend({ by: operator, itemId, change, ...(text === undefined ? {} : { text }) }));
-  if (!ok)
-    throw new Fault(
-      "conflict",
-      "The task has read this message already, or it was taken back. Say what should be different in its thread.",
-    );
+  const words = text === undefined ? {} : { text };
+  const { outcome } = await remote(task.amend({ by: operator, itemId, change, before, revision, ...words }));
+  if (outcome !== "done") throw new Fault("conflict", notAmended[outcome]);
   return c.json({ ok: true });
 });
 

@@ -8,7 +8,7 @@ import type { Authority, Lane, Principal } from "./principal.ts";
 import type { SpeculationOutcome } from "./speculation.ts";
 import type { Report, TaskStatus, ThreadNote } from "./task.ts";
 import type { OutboundIntent } from "./thread.ts";
-import type { Trigger, Verdict } from "./trigger.ts";
+import type { Amendment, Trigger, Verdict } from "./trigger.ts";
 
 export type ThreadEvent =
   /** Inbound ledger, opened: durable, will be decided. */
@@ -155,8 +155,15 @@ export type TaskEvent =
   | { kind: "task.rejected"; itemId: string; threadId?: string; threadSeq?: number; reason: string }
   /** It was taken and no step reads it: what it says is known or of no use, for this reason. */
   | { kind: "task.skipped"; itemId: string; reason: string }
-  /** The backlog: a message is kept, changed, taken back, or handed over (`now`: a person's word; `next`: the work before it has reported). */
-  | { kind: "task.backlog"; itemId: string; change: "hold" | "edit" | "withdraw" | "now" | "next"; by?: Principal; text?: string }
+  /** The backlog: a message is kept, changed, taken back, moved (before another one, or to the end), or handed over (`now`: a person's word; `next`: the work before it has reported). */
+  | {
+      kind: "task.backlog";
+      itemId: string;
+      change: "hold" | "next" | Amendment;
+      by?: Principal;
+      text?: string;
+      before?: string | null;
+    }
   /** A person stopped what was under way. `step` is the model call that became void, if one was out. */
   | { kind: "task.interrupted"; by: Principal; step: number | null; commands: string[] }
   | { kind: "task.spawned"; child: string; title: string; profile: string; share: number; allowance: number }

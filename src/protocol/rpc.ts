@@ -8,9 +8,9 @@ import type { Offer, OfferJudge, OfferView } from "./offer.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { ScheduleChange, ScheduleSetting, SchedulesAnswer } from "./schedule.ts";
 import type { SpeculationAnswer } from "./speculation.ts";
-import type { Report, TaskCard, TaskDescription, TaskStart, ThreadNote } from "./task.ts";
+import type { Amended, Report, TaskCard, TaskDescription, TaskStart, ThreadNote } from "./task.ts";
 import type { DeliveredRow, OutboundIntent, ThreadInfo, ThreadRow } from "./thread.ts";
-import type { Amendment, Trigger, Verdict } from "./trigger.ts";
+import type { Amendment, MoveTo, Trigger, Verdict } from "./trigger.ts";
 import type { DraftFrame, WidgetServerFrame } from "./widget-frames.ts";
 
 /** What every object offers. */
@@ -152,7 +152,7 @@ export interface WorkerSessionRpc extends MindRpc {
   /** A child of this task reports. */
   childReport(input: Report): Promise<void>;
   /** Changes a message that no step took yet: the console's way; people in a thread do it by a row. */
-  amend(input: { by: Principal; itemId: string; change: Amendment; text?: string }): Promise<{ ok: boolean }>;
+  amend(input: { by: Principal; itemId: string; change: Amendment; text?: string } & MoveTo): Promise<{ outcome: Amended }>;
   /** A command of this task ended. */
   settle(input: SettledCommand): Promise<void>;
   /** A command waits for its machine, or runs again after waiting: said on the card. */

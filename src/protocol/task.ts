@@ -95,13 +95,18 @@ export const taskCard = z.object({
   updatedMs: z.number(),
   endedMs: z.optional(z.number()),
   accepted: z.optional(z.boolean()),
-  /** Queued messages, oldest first: the source's own id of each. */
+  /** Queued messages, the next one first: the source's own id of each. */
   backlog: z.optional(z.array(z.string())),
+  /** Grows with each change of which they are and of their order; 0 when absent. */
+  backlogRevision: z.optional(z.number()),
   /** What it proposed and what waits for a release. */
   offers: z.optional(z.array(z.object({ id: z.string(), title: z.string(), text: z.string() }))),
   revision: z.number(),
 });
 export type TaskCard = z.infer<typeof taskCard>;
+
+/** What became of a change of a message: `late`: a step has taken it, or it is somebody else's; `stale`: the list is not what the person saw. */
+export type Amended = "done" | "late" | "stale";
 
 /** A message of the backlog, as operators see it. */
 export type QueuedMessage = { itemId: string; from: string; text: string; atMs: number };

@@ -11,9 +11,13 @@ export const neighbour = z.object({ id: shortText, author: shortText, text: shor
 export const inputModes = ["steer", "queue", "interrupt"] as const;
 export type InputMode = (typeof inputModes)[number];
 
-/** What a person does to a message of theirs that no step took yet. `now`: a queued one is handed over at once. */
-export const amendments = ["edit", "withdraw", "now"] as const;
+/** What a person does to a message of theirs that no step took yet. Of a queued one, `now`: it is handed over at once; `move`: it is done earlier or later. */
+export const amendments = ["edit", "withdraw", "now", "move"] as const;
 export type Amendment = (typeof amendments)[number];
+
+/** Of a `move`: the queued message that it comes before, last when null; and the revision of the list that the person saw. */
+export const moveTo = { before: z.optional(z.nullable(triggerId)), revision: z.optional(z.number()) };
+export type MoveTo = { before?: string | null | undefined; revision?: number | undefined };
 
 export const trigger = z.object({
   id: triggerId,
@@ -49,7 +53,7 @@ export const trigger = z.object({
   /** `steer` when absent. */
   mode: z.optional(z.enum(inputModes)),
   /** This is no message of its own: it changes an earlier one of the same thread. */
-  amends: z.optional(z.object({ triggerId, change: z.enum(amendments) })),
+  amends: z.optional(z.object({ triggerId, change: z.enum(amendments), ...moveTo })),
 });
 export type Trigger = z.infer<typeof trigger>;
 

@@ -32,6 +32,9 @@ export const widgetClientFrame = z.discriminatedUnion("t", [
     threadId,
     of: clientMsgId,
     change: z.enum(amendments),
+    /** Of a `move`: the queued message that it comes before, last when null, and the card's `backlogRevision` that the person saw. */
+    before: z.optional(z.nullable(clientMsgId)),
+    revision: z.optional(z.number()),
     text: z.optional(z.string().check(z.minLength(1, "must not be empty"), z.maxLength(limits.maxMessageChars))),
   }),
   /** A button on a card. Acknowledged like a message. */

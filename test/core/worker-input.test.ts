@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { triggerIdOf } from "../../src/core/ids.ts";
 import { withCard } from "../../src/core/worker-card.ts";
@@ -7,7 +8,8 @@ import { beginStep, nextMove } from "../../src/core/worker-session.ts";
 import { type Change, heldStep, type InboxRow, rejectedStep, releasedStep, type TaskState } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
-import type { Trigger } from "../../src/protocol/trigger.ts";
+import type { Amended } from "../../src/protocol/task.ts";
+import type { Amendment, MoveTo, Trigger } from "../../src/protocol/trigger.ts";
 import {
   between,
   bot,
@@ -27,11 +29,11 @@ import {
 const owner: Principal = { role: "owner", id: "operator", name: "Operator" };
 const say = (text: string, mode?: Trigger["mode"], from: Principal = member): InboxRow =>
   message(text, from, triggerIdOf("github", text, threadId), { externalId: `ext-${text}`, ...(mode === undefined ? {} : { mode }) });
-const amend = (of: InboxRow, change: "edit" | "withdraw" | "now", text = "", from: Principal = member): InboxRow =>
-  message(text || change, from, triggerIdOf("github", `${of.key}${change}${text}`, threadId), {
+const amend = (of: InboxRow, change: Amendment, text = "", from: Principal = member, to: MoveTo = {}): InboxRow =>
+  message(text || change, from, triggerIdOf("github", `${of.key}${change}${text}${JSON.stringify(to)}`, threadId), {
     text,
     kind: "message.amended",
-    amends: { triggerId: of.key, change },
+    amends: { triggerId: of.key, change, ...to },
   });
 
 /** An inbox as the store keeps it: each row with the step that stands for where it is. */
@@ -73,6 +75,13 @@ class Inbox {
     this.events.push(...change.events);
     this.reports.push(...change.reports.map(({ text }) => text));
     return change;
+  }
+
+  /** As the console does it. */
+  amend(by: Principal, of: InboxRow, how: { change: Amendment; text?: string } & MoveTo): Amended {
+    const { outcome, change } = amendMessage(this.task, { by, itemId: of.key, ...how }, this.unread());
+    if (change) this.save(change);
+    return outcome;
   }
 
   reply(...calls: Parameters<typeof reply>): Change {
@@ -154,10 +163,89 @@ test("[WI4] the console changes a message with the owner's authority, and hears 
   const inbox = busy();
   const lint = say("then lint", "queue");
   inbox.take(lint);
-  const change = amendMessage(inbox.task, { by: owner, itemId: lint.key, change: "withdraw" }, inbox.unread());
-  if (change) inbox.save(change);
+  inbox.amend(owner, lint, { change: "withdraw" });
   expect(inbox.get(heldStep)).toEqual([]);
-  expect(amendMessage(inbox.task, { by: owner, itemId: lint.key, change: "edit", text: "x" }, inbox.unread())).toBeNull();
+  expect(inbox.amend(owner, lint, { change: "edit", text: "x" })).toBe("late");
+});
+
+/** Two messages of the member and one of the owner, queued in this order. */
+const three = (): { inbox: Inbox; lint: InboxRow; docs: InboxRow; tests: InboxRow } => {
+  const inbox = busy();
+  const [lint, docs, tests] = [say("lint", "queue"), say("docs", "queue"), say("tests", "queue", owner)];
+  inbox.take(lint);
+  inbox.take(docs);
+  inbox.take(tests);
+  return { inbox, lint, docs, tests };
+};
+
+test("[WI9] a queued message is moved before another one or to the end, is handed over in the new order, and a repeat changes nothing", () => {
+  const { inbox, lint, docs, tests } = three();
+  expect(inbox.task.card).toMatchObject({ backlog: ["ext-lint", "ext-docs", "ext-tests"], backlogRevision: 3 });
+  expect(inbox.amend(owner, tests, { change: "move", before: lint.key, revision: 3 })).toBe("done");
+  expect(inbox.task.card).toMatchObject({ backlog: ["ext-tests", "ext-lint", "ext-docs"], backlogRevision: 4 });
+  const known = inbox.events.length;
+  expect(inbox.amend(owner, tests, { change: "move", before: lint.key, revision: 3 })).toBe("done");
+  expect(inbox.task.card.backlogRevision).toBe(4);
+  expect(inbox.events).toHaveLength(known);
+  inbox.take(amend(lint, "move", "", member, { before: null, revision: 4 }));
+  expect(inbox.task.card.backlog).toEqual(["ext-tests", "ext-docs", "ext-lint"]);
+  expect(inbox.amend(owner, docs, { change: "move", before: docs.key, revision: 5 })).toBe("done");
+  inbox.task = { ...inbox.task, open: { kind: "none" } };
+  inbox.reply(done);
+  expect(inbox.get(null)).toEqual(["tests"]);
+  expect(inbox.events.filter((event) => event.kind === "task.backlog" && event.change === "move")).toMatchObject([
+    { itemId: tests.key, by: owner, before: lint.key },
+    { itemId: lint.key, by: member, before: null },
+  ]);
+});
+
+test("[WI9] of two who move the same list, the second one, who saw an older one, is told so and changes nothing", () => {
+  const { inbox, lint, docs, tests } = three();
+  expect(inbox.amend(owner, tests, { change: "move", before: docs.key, revision: 3 })).toBe("done");
+  expect(inbox.amend(owner, docs, { change: "move", before: lint.key, revision: 3 })).toBe("stale");
+  inbox.take(amend(docs, "move", "", member, { before: lint.key, revision: 3 }));
+  expect(inbox.task.card.backlog).toEqual(["ext-lint", "ext-tests", "ext-docs"]);
+  expect(inbox.reports).toEqual([expect.stringMatching(/^I left the order as it is, member: .* move your message again\.$/)]);
+  expect(inbox.get(null)).toEqual([]);
+  // Two in one delivery: the second cannot have seen the first.
+  const both = [
+    amend(docs, "move", "", member, { before: lint.key, revision: 4 }),
+    amend(lint, "move", "", member, { before: null, revision: 4 }),
+  ];
+  inbox.take(...both);
+  expect(inbox.task.card.backlog).toEqual(["ext-docs", "ext-lint", "ext-tests"]);
+  expect(inbox.reports).toHaveLength(2);
+});
+
+test("[WI9] only whoever said a message moves it, or the owner, and only in the list", () => {
+  const { inbox, lint, docs, tests } = three();
+  inbox.take(
+    amend(tests, "move", "", member, { before: lint.key, revision: 3 }),
+    amend(lint, "move", "", stranger, { before: null, revision: 3 }),
+  );
+  expect(inbox.task.card.backlog).toEqual(["ext-lint", "ext-docs", "ext-tests"]);
+  expect(inbox.amend(owner, lint, { change: "move", before: "trg_unknown", revision: 3 })).toBe("stale");
+  inbox.take(amend(docs, "now"));
+  expect(inbox.amend(owner, docs, { change: "move", before: lint.key, revision: 4 })).toBe("late");
+  expect(inbox.get(null)).toEqual(["docs"]);
+});
+
+test("[WI9] whatever is moved, nothing is lost or doubled in the list", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(4), fc.option(fc.nat(4)))), (moves) => {
+      const inbox = busy();
+      const rows = Array.from({ length: 5 }, (_, i) => say(`m${i}`, "queue"));
+      inbox.take(...rows);
+      for (const [at, to] of moves) {
+        const row = rows[at];
+        const before = to === null ? null : (rows[to]?.key ?? null);
+        if (row) inbox.amend(owner, row, { change: "move", before, revision: inbox.task.card.backlogRevision });
+        const order = inbox.task.backlog.map(({ key }) => key);
+        expect([...order].sort()).toEqual(rows.map(({ key }) => key).sort());
+        if (row && before !== row.key) expect(order[order.indexOf(row.key) + 1] ?? null).toBe(before);
+      }
+    }),
+  );
 });
 
 test("[Q8] [WI2] a full backlog refuses with a reason and says so; received is enqueued and rejected, nothing else", () => {

@@ -137,7 +137,7 @@ test("a profile is changed by keyboard: a wrong form says what to do, a saved on
   expect(problems).toEqual([]);
 });
 
-test("an operator says something to a running task; what is queued is seen, changed and removed", async () => {
+test("an operator says something to a running task; what is queued is seen, changed, moved by keyboard, and removed", async () => {
   const owner = await system.owner();
   owner.send("run `sleep 300; echo talk-to-me`");
   const { page, problems } = await operator();
@@ -154,6 +154,17 @@ test("an operator says something to a running task; what is queued is seen, chan
   await page.getByLabel("New words for", { exact: false }).fill("then say that it is over");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.locator(".said-text", { hasText: "then say that it is over" }).waitFor();
+  const order = () => page.locator(".said-text").allTextContents();
+  await page.getByRole("button", { name: "Move up: “and nothing" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("“and nothing else” is now 1 of 2.").waitFor();
+  expect(await order()).toEqual(["and nothing else", "then say that it is over"]);
+  // The focus goes along with what was moved.
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Move up: “and nothing else”");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("“and nothing else” is now 2 of 2.").waitFor();
+  expect(await order()).toEqual(["then say that it is over", "and nothing else"]);
   await page.getByRole("button", { name: "Remove: “and nothing" }).click();
   await page.locator(".said-text", { hasText: "and nothing else" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Stop", exact: true }).click();

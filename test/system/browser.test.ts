@@ -209,6 +209,31 @@ test("keyboard alone is enough: open, write, reach a card, close", async () => {
   await expect.poll(() => launcher.evaluate((element) => element === document.activeElement)).toBe(true);
 });
 
+test("what is queued for a task is moved up by keyboard, and a screen reader hears where it stands", async () => {
+  const { page, frame, say, problems } = await member();
+  await say("run `sleep 300; echo move-me`");
+  const card = frame.getByRole("article");
+  await card.getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+  const field = card.getByRole("textbox");
+  for (const text of ["then lint", "then docs"]) {
+    await field.fill(text);
+    await card.getByRole("button", { name: "Queue" }).click();
+    await card.getByRole("button", { name: `Remove “${text}”` }).waitFor();
+  }
+  const queued = card.getByLabel("Queued messages");
+  await queued.getByRole("button", { name: "Move up: “then docs”" }).focus();
+  await page.keyboard.press("Enter");
+  await frame.getByText("“then docs” is now 1 of 2.").waitFor({ state: "attached" });
+  expect(await queued.locator(".plain").allTextContents()).toEqual(["then docs", "then lint"]);
+  expect(await queued.getByRole("button", { name: "Move up: “then docs”" }).evaluate((button) => button === document.activeElement)).toBe(
+    true,
+  );
+  expect(await accessibilityFindings(page)).toEqual([]);
+  await card.getByRole("button", { name: /^Stop/ }).click();
+  await card.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
+  expect(problems).toEqual([]);
+});
+
 test.each([
   ["wide and light", {}],
   ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],

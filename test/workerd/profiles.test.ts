@@ -51,7 +51,7 @@ test("the shipped profiles are listed, and a changed one is a version of its own
   expect(bodies.some((body) => body.includes("run_command is not a tool of the profile triager"))).toBe(true);
 });
 
-test("the console shows a task's queued messages, removes one, and says when it is too late", async () => {
+test("the console shows a task's queued messages, moves and removes one, and says when it is too late", async () => {
   const task = newTask();
   await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "Which?" } }] }, done("x")]);
   await begin(task);
@@ -63,8 +63,17 @@ test("the console shows a task's queued messages, removes one, and says when it 
   const path = `tasks/${task.taskId}/backlog/${item?.itemId}`;
   await ok(asOperator("POST", path, { change: "edit", text: "then lint all" }));
   expect((await read()).backlog[0]?.text).toBe("then lint all");
+  await deliver(task, row(task, 2, "then docs", member, { mode: "queue" }));
+  const { backlog, card: seen } = await read();
+  const move = { change: "move", before: null, revision: seen.backlogRevision };
+  const halfSaid = await asOperator("POST", path, { change: "move", before: null });
+  expect([halfSaid.status, await halfSaid.text()]).toEqual([400, expect.stringContaining("backlogRevision of the card")]);
+  for (let i = 0; i < 2; i++) await ok(asOperator("POST", path, move));
+  expect((await read()).backlog.map(({ text }) => text)).toEqual(["then docs", "then lint all"]);
+  const late = await asOperator("POST", path, { ...move, before: backlog[1]?.itemId });
+  expect([late.status, await late.text()]).toEqual([409, expect.stringContaining("has changed since you looked")]);
   await ok(asOperator("POST", path, { change: "withdraw" }));
-  expect((await read()).backlog).toEqual([]);
+  expect((await read()).backlog).toMatchObject([{ text: "then docs" }]);
   expect((await asOperator("POST", path, { change: "now" })).status).toBe(409);
 });
 

@@ -1,7 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import type { DeliveredRow } from "../../src/protocol/thread.ts";
-import type { Trigger } from "../../src/protocol/trigger.ts";
+import type { Amendment, MoveTo, Trigger } from "../../src/protocol/trigger.ts";
 import {
   begin,
   card,
@@ -29,8 +29,8 @@ const lastText = (messages: { content: string | null }[]): string => messages.at
 const say = (task: TestTask, seq: number, text: string, mode: NonNullable<Trigger["mode"]>, from = member): DeliveredRow =>
   row(task, seq, text, from, { mode, externalId: `ext-${seq}` });
 const idOf = ({ row: one }: DeliveredRow): string => (one.kind === "trigger" ? one.trigger.id : "");
-const amend = (task: TestTask, seq: number, of: DeliveredRow, change: "edit" | "withdraw" | "now", text = ""): DeliveredRow =>
-  row(task, seq, text, member, { kind: "message.amended", amends: { triggerId: idOf(of), change } });
+const amend = (task: TestTask, seq: number, of: DeliveredRow, change: Amendment, text = "", to: MoveTo = {}): DeliveredRow =>
+  row(task, seq, text, member, { kind: "message.amended", amends: { triggerId: idOf(of), change, ...to } });
 
 test("[WI3] [WI5] queued messages survive an eviction, come one by one after each report, in their order", async () => {
   const task = newTask();
@@ -96,6 +96,39 @@ test("[WI4] a queued message is changed, taken back and handed over by rows of i
     "withdraw",
     "now",
     "next",
+  ]);
+});
+
+test("[WI9] queued messages are handed over in the order that they were moved to, over an eviction; who saw an older list is told so once", async () => {
+  const task = newTask();
+  await script(task, [
+    { calls: [{ tool: "report", input: { kind: "question", text: "Which one?" } }] },
+    done("one"),
+    done("two"),
+    done("three"),
+  ]);
+  await begin(task);
+  await untilStatus(task, "waiting");
+  const [a, b] = [say(task, 1, "first a", "queue"), say(task, 2, "then b", "queue")];
+  await deliver(task, a, b);
+  const revision = (await card(task)).backlogRevision;
+  const up = amend(task, 3, b, "move", "", { before: idOf(a), revision });
+  await deliver(task, up);
+  expect((await card(task)).backlog).toEqual(["ext-2", "ext-1"]);
+  await evictDurableObject(task.stub as never);
+  await deliver(task, up, amend(task, 4, a, "move", "", { before: idOf(b), revision }));
+  await evictDurableObject(task.stub as never);
+  expect((await task.stub.describe())?.backlog.map(({ text }) => text)).toEqual(["then b", "first a"]);
+  expect((await reports(task)).filter(({ kind }) => kind === "notice")).toMatchObject([
+    { text: expect.stringContaining("left the order as it is") },
+  ]);
+  await deliver(task, row(task, 5, "go on"));
+  await untilStatus(task, "done");
+  const tails = (await requests(task)).slice(1).map(lastText);
+  expect(tails.map((text) => ["go on", "then b", "first a"].filter((words) => text.includes(words)))).toEqual([
+    ["go on"],
+    ["then b"],
+    ["first a"],
   ]);
 });
 

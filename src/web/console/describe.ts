@@ -284,6 +284,7 @@ const backlogWords = {
   hold: (who: string) => `${who} queues a message`,
   edit: (who: string) => `${who} changes a message before it is read`,
   withdraw: (who: string) => `${who} takes a message back`,
+  move: (who: string) => `${who} moves a queued message`,
   now: (who: string) => `${who} hands a queued message over at once`,
   next: (who: string) => `${who} goes on with a queued message`,
 } as const;

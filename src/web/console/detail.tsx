@@ -112,7 +112,13 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </div>
               ) : null}
             </Panel>
-            <SayToTask taskId={now.taskId} open={statusView(now).open} backlog={backlog} onChanged={() => changes.value++} />
+            <SayToTask
+              taskId={now.taskId}
+              open={statusView(now).open}
+              backlog={backlog}
+              backlogRevision={card.backlogRevision ?? 0}
+              onChanged={() => changes.value++}
+            />
             <Panel title="Timeline" aside={cut ? <span class="tone-wait">cut: not all events are shown</span> : null}>
               <Timeline entries={timeline} startMs={timeline[0]?.atMs ?? start.atMs} />
             </Panel>

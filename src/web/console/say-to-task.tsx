@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { QueuedMessage } from "../../protocol/task.ts";
 import type { Amendment, InputMode } from "../../protocol/trigger.ts";
+import { useMoves } from "../shared/moves.tsx";
 import { Ago, Panel } from "./parts.tsx";
 import { api, change, say } from "./store.ts";
 
@@ -13,20 +14,38 @@ const modes: { mode: InputMode; word: string; hint: string; said: string }[] = [
 
 const newId = (): string => crypto.randomUUID();
 
-export function SayToTask(props: { taskId: string; open: boolean; backlog: readonly QueuedMessage[]; onChanged: () => void }) {
-  const { taskId, open, backlog } = props;
+export function SayToTask(props: {
+  taskId: string;
+  open: boolean;
+  backlog: readonly QueuedMessage[];
+  backlogRevision: number;
+  onChanged: () => void;
+}) {
+  const { taskId, open, backlog, backlogRevision: revision, onChanged } = props;
+  const moves = useMoves({
+    ids: backlog.map(({ itemId }) => itemId),
+    revision,
+    move: (id, before) =>
+      api("POST", `tasks/${taskId}/backlog/${id}`, { change: "move", before, revision })
+        .finally(onChanged)
+        .catch((error: unknown) => {
+          say(String(error instanceof Error ? error.message : error));
+          throw error;
+        }),
+    say,
+  });
   if (!open && backlog.length === 0) return null;
   return (
     <Panel title="Say something to this task" count={backlog.length === 0 ? undefined : backlog.length}>
-      {open ? <Composer taskId={taskId} onSent={props.onChanged} /> : null}
+      {open ? <Composer taskId={taskId} onSent={onChanged} /> : null}
       {backlog.length === 0 ? null : (
         <>
           <p class="panel-note muted" id="queued-note">
-            Queued, done next, oldest first:
+            Queued, done next in this order:
           </p>
           <ol class="list said-list" aria-labelledby="queued-note">
             {backlog.map((item) => (
-              <Queued key={item.itemId} taskId={taskId} item={item} onChanged={props.onChanged} />
+              <Queued key={item.itemId} taskId={taskId} item={item} moves={moves} onChanged={onChanged} />
             ))}
           </ol>
         </>
@@ -85,10 +104,11 @@ function Composer(props: { taskId: string; onSent: () => void }) {
   );
 }
 
-function Queued(props: { taskId: string; item: QueuedMessage; onChanged: () => void }) {
+function Queued(props: { taskId: string; item: QueuedMessage; moves: ReturnType<typeof useMoves>; onChanged: () => void }) {
   const { item } = props;
   const [words, setWords] = useState<string | null>(null);
-  const about = `“${item.text.slice(0, 60)}”`;
+  const start = item.text.slice(0, 60);
+  const about = `“${start}”`;
   const amend = (what: Amendment, said: string, text?: string) =>
     change(async () => {
       await api("POST", `tasks/${props.taskId}/backlog/${item.itemId}`, { change: what, ...(text === undefined ? {} : { text }) });
@@ -129,6 +149,7 @@ function Queued(props: { taskId: string; item: QueuedMessage; onChanged: () => v
       )}
       {words === null ? (
         <span class="row-buttons">
+          {props.moves(item.itemId, start)}
           <button type="button" class="btn btn-bare" aria-label={`Edit: ${about}`} onClick={() => setWords(item.text)}>
             Edit
           </button>

@@ -3,13 +3,14 @@ import { useState } from "preact/hooks";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
 import { FoldedMarkdown } from "../shared/markdown.tsx";
+import { useMoves } from "../shared/moves.tsx";
 import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
 import { write } from "./keep.ts";
 import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { TopicView } from "./model.ts";
-import { act, amend, decide, say } from "./store.ts";
+import { act, amend, decide, say, spoken } from "./store.ts";
 
 const words = {
   stop: { idle: "Stop", pressed: "Stopping" },
@@ -59,10 +60,19 @@ const Small = (props: { word: string; about: string; onClick: () => void }) => (
   </button>
 );
 
-/** What waits for the current work's report: each can be changed, handed over now, or taken back. */
+/** What waits for the current work's report: each can be moved, changed, handed over now, or taken back. */
 function Backlog(props: { topic: TopicView }) {
-  const { queued, threadId } = props.topic;
+  const { queued, threadId, card } = props.topic;
   const [editing, setEditing] = useState<string | null>(null);
+  const revision = card?.backlogRevision ?? 0;
+  const moves = useMoves({
+    ids: queued.map(({ clientMsgId }) => clientMsgId),
+    revision,
+    move: (id, before) => amend(threadId, id, "move", { before, revision }),
+    say: (text) => {
+      spoken.value = text;
+    },
+  });
   if (queued.length === 0) return null;
   return (
     <section class="card-rows backlog" aria-label="Queued messages">
@@ -77,7 +87,7 @@ function Backlog(props: { topic: TopicView }) {
               label="Edit"
               placeholder={text}
               onSend={(next) => {
-                amend(threadId, id, "edit", next);
+                amend(threadId, id, "edit", { text: next });
                 setEditing(null);
               }}
             />
@@ -87,6 +97,7 @@ function Backlog(props: { topic: TopicView }) {
             </p>
           )}
           <span class="card-buttons">
+            {moves(id, text)}
             <Small
               word={editing === id ? "Cancel" : "Edit"}
               about={text}

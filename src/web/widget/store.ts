@@ -1,7 +1,7 @@
 // The widget's state and the one connection that feeds it.
 import { batch, computed, signal } from "@preact/signals";
 import ReconnectingSocket from "partysocket/ws";
-import type { Amendment, InputMode } from "../../protocol/trigger.ts";
+import type { Amendment, InputMode, MoveTo } from "../../protocol/trigger.ts";
 import type { WidgetClientFrame, WidgetServerFrame } from "../../protocol/widget-frames.ts";
 import { widgetClose, widgetProtocol } from "../../protocol/widget-wire.ts";
 import { DoorError } from "../shared/fetch-json.ts";
@@ -261,8 +261,9 @@ export const say = (threadId: string | null, text: string, mode?: InputMode): vo
   });
 
 /** Changes a message that its task has not read yet. */
-export const amend = (threadId: string, of: string, change: Amendment, text?: string): void =>
-  put({ t: "amend", clientMsgId: newId(), threadId, of, change, ...(text === undefined ? {} : { text }) });
+export function amend(threadId: string, of: string, change: Amendment, how: MoveTo & { text?: string } = {}): undefined {
+  put({ t: "amend", clientMsgId: newId(), threadId, of, change, ...how });
+}
 
 export function act(topic: { taskId: string; threadId: string }, action: "stop" | "continue" | "accept" | "reject"): void {
   put({ t: "act", clientMsgId: newId(), taskId: topic.taskId, threadId: topic.threadId, action });
