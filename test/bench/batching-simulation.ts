@@ -53,9 +53,29 @@ export type Policy = {
   steps: (arrival: Arrival) => number;
   /** What a request costs that has these items open, `joined` of which are new to it. */
   cost: (joined: number, open: readonly Asked[]) => { ms: number; cached: number };
-  /** New triggers join at every request, or only when a turn ends. */
-  joinsMidTurn: boolean;
+  /** Until a trigger is where the router sees it. */
+  entryMs: number;
+  /** Between two requests when there is work. */
+  gapMs: number;
 };
+
+/** What the latency of a request is made of: what is new to it, what it reads more of, and what it decides, by act. */
+export const featuresOf = (joined: number, open: readonly Asked[]): number[] => [
+  1,
+  joined,
+  open.filter(({ decides }) => !decides).length,
+  ...(["record", "reply", "dispatch"] as const).map((act) => open.filter((item) => item.decides && item.act === act).length),
+];
+
+/** Our own requests as a run had them, in virtual milliseconds; `law` weighs the features. */
+export type Fitted = { law: number[]; entryMs: number; gapMs: number };
+
+export const fittedPolicy = ({ law, entryMs, gapMs }: Fitted, cached: number): Policy => ({
+  steps: (arrival) => arrival.ourSteps,
+  cost: (joined, open) => ({ ms: sum(featuresOf(joined, open).map((value, i) => value * (law[i] ?? 0))), cached }),
+  entryMs,
+  gapMs,
+});
 
 /** One server, one queue: a request takes all that waits; what is not decided by it is in the next. */
 export function simulate(arrivals: readonly Arrival[], policy: Policy, endMs: number): Run {
@@ -71,17 +91,16 @@ export function simulate(arrivals: readonly Arrival[], policy: Policy, endMs: nu
     const upcoming = arrivals[next];
     if (open.length === 0) {
       if (upcoming === undefined) return run;
-      nowMs = Math.max(nowMs, upcoming.atMs);
+      nowMs = Math.max(nowMs, upcoming.atMs + policy.entryMs);
     }
     if (nowMs >= endMs) return run;
     let joined = 0;
-    if (open.length === 0 || policy.joinsMidTurn)
-      for (let arrival = arrivals[next]; arrival !== undefined && arrival.atMs <= nowMs; arrival = arrivals[++next]) {
-        open.push({ arrival, left: policy.steps(arrival) });
-        const decision = run.decisions[arrival.n];
-        if (decision) decision.takenMs = nowMs;
-        joined += 1;
-      }
+    for (let arrival = arrivals[next]; arrival !== undefined && arrival.atMs + policy.entryMs <= nowMs; arrival = arrivals[++next]) {
+      open.push({ arrival, left: policy.steps(arrival) });
+      const decision = run.decisions[arrival.n];
+      if (decision) decision.takenMs = nowMs;
+      joined += 1;
+    }
     const asked = open.map(({ arrival, left }) => ({ act: arrival.act, decides: left === 1 }));
     const { ms, cached } = policy.cost(joined, asked);
     run.requests.push({ atMs: nowMs, ms, joined, open: open.length, cached });
@@ -92,6 +111,7 @@ export function simulate(arrivals: readonly Arrival[], policy: Policy, endMs: nu
       if (item.left === 0 && decision && nowMs <= endMs) decision.decidedMs = nowMs;
     }
     open = open.filter((item) => item.left > 0);
+    if (open.length > 0 || (arrivals[next]?.atMs ?? Number.POSITIVE_INFINITY) + policy.entryMs <= nowMs) nowMs += policy.gapMs;
   }
 }
 
@@ -103,25 +123,25 @@ export type RouterFigures = {
   waitP95S: number;
   decisionP50S: number;
   decisionP95S: number;
-  requestsPerDecision: number;
   cachedPerDecision: number;
 };
 
-/** A decision that is still open counts with the time that it waited so far: an overloaded policy cannot look fast. */
-export function figuresOf(run: Run): RouterFigures {
-  const decided = run.decisions.filter((decision) => decision.decidedMs !== null).length;
-  const latencies = run.decisions.map(({ arrivedMs, decidedMs }) => (decidedMs ?? run.endMs) - arrivedMs);
-  const waits = run.decisions.map(({ arrivedMs, takenMs }) => (takenMs ?? run.endMs) - arrivedMs);
-  const requestMs = run.requests.map((request) => request.ms);
+/** Of runs together. A decision that is still open counts with the time that it waited so far: an overloaded policy cannot look fast. */
+export function figuresOf(runs: readonly Run[]): RouterFigures {
+  const all = runs.flatMap(({ decisions, endMs }) => decisions.map((decision) => ({ ...decision, endMs })));
+  const requests = runs.flatMap((run) => run.requests);
+  const decided = all.filter((decision) => decision.decidedMs !== null).length;
+  const latencies = all.map(({ arrivedMs, decidedMs, endMs }) => (decidedMs ?? endMs) - arrivedMs);
+  const waits = all.map(({ arrivedMs, takenMs, endMs }) => (takenMs ?? endMs) - arrivedMs);
+  const requestMs = requests.map((request) => request.ms);
   return {
-    batch: mean(run.requests.filter((request) => request.joined > 0).map((request) => request.joined)),
+    batch: mean(requests.filter((request) => request.joined > 0).map((request) => request.joined)),
     requestS: mean(requestMs) / 1000,
     perDecisionS: sum(requestMs) / decided / 1000,
     waitP95S: quantile(waits, 0.95) / 1000,
     decisionP50S: quantile(latencies, 0.5) / 1000,
     decisionP95S: quantile(latencies, 0.95) / 1000,
-    requestsPerDecision: run.requests.length / decided,
-    cachedPerDecision: sum(run.requests.map((request) => request.cached)) / decided,
+    cachedPerDecision: sum(requests.map((request) => request.cached)) / decided,
   };
 }
 
@@ -132,7 +152,7 @@ export function sustainableRate(policy: Policy): number {
   const windowMs = 60 * 60_000;
   while (high / low > 1.02) {
     const rate = Math.sqrt(low * high);
-    const { decisionP95S } = figuresOf(simulate(arrivalsOf(rate, windowMs, 7), policy, windowMs));
+    const { decisionP95S } = figuresOf([simulate(arrivalsOf(rate, windowMs, 7), policy, windowMs)]);
     if (decisionP95S < 30) low = rate;
     else high = rate;
   }

@@ -7,6 +7,7 @@ import { type Policy, routerMind, threadIdOf, threadOfTask, warmThread, workerMi
 import type { Outcome } from "./e2e-simulation.ts";
 import type { TaskPlan, Workload } from "./e2e-workload.ts";
 import { Deployment, type Said } from "./lib/deployment.ts";
+import { ownSeconds } from "./lib/foreign-load.ts";
 import { startModelServer } from "./lib/model-server.ts";
 import { SleepingDaemon } from "./lib/sleeping-daemon.ts";
 import { sum } from "./lib/statistics.ts";
@@ -29,6 +30,8 @@ export type RealRun = Outcome & {
   /** Real milliseconds from Stop to the machine's order to stop. */
   cancelMs: number[];
   cpuShare: number;
+  /** Seconds of CPU of this design's process and runtime, from their start. */
+  usedSeconds: number;
   unfinished: number;
 };
 
@@ -122,7 +125,14 @@ export class RealSystem {
     const cancelMs = [...this.#cancelled].map(([taskId, pressedMs]) => (this.#daemon.stops.get(taskId) ?? Number.NaN) - pressedMs);
     // A task that was in the middle of a model call has nothing to stop on the machine.
     const stopped = cancelMs.filter(Number.isFinite);
-    return { ...(await this.#outcome(clock)), dropped: dropped.talk, droppedRequests: dropped.requests, cancelMs: stopped, cpuShare };
+    return {
+      ...(await this.#outcome(clock)),
+      dropped: dropped.talk,
+      droppedRequests: dropped.requests,
+      cancelMs: stopped,
+      cpuShare,
+      usedSeconds: ownSeconds() + this.#deployment.cpuSeconds(),
+    };
   }
 
   async close(): Promise<void> {

@@ -1,11 +1,13 @@
 // `npm run bench -- essay-e2e`: the essay's first experiment. All designs run at once, for real, on the same seeds; the simulation is
 // the oracle beside them.
-import { type RealDesign, type RealRun, RealSystem } from "./e2e-run.ts";
+import type { RealDesign, RealRun } from "./e2e-run.ts";
 import { type Design, idealOf, type Outcome, simulateDesign } from "./e2e-simulation.ts";
 import { SingleSession } from "./e2e-single.ts";
+import { RealTier } from "./e2e-tier.ts";
 import { essaySize, type Workload, type WorkloadSize, workloadOf } from "./e2e-workload.ts";
 import { bundleChanged, withoutPassThrough } from "./lib/changed-worker.ts";
 import { colours, drawChart, type Series } from "./lib/chart.ts";
+import { foreignLoad } from "./lib/foreign-load.ts";
 import { type Figures, type Goal, goal, type Result, result } from "./lib/result.ts";
 import { shippedGate } from "./lib/shipped-gate.ts";
 import { mean, median, quantile, sum } from "./lib/statistics.ts";
@@ -30,35 +32,37 @@ const names: Record<Design, string> = {
 };
 const designs = Object.keys(names) as Design[];
 
-type RealTier = Exclude<Design, "delegating" | "neutral">;
+type TwoTier = Exclude<Design, "delegating" | "neutral">;
 /** What one seed left behind: measured, and simulated. */
 export type SeedRun = {
   workload: Workload;
   ideal: number[];
   measured: Record<Design, Outcome>;
   simulated: Record<Design, Outcome>;
-  real: Record<RealTier, RealRun>;
+  real: Record<TwoTier, RealRun>;
+  /** Share of the machine that others used meanwhile. */
+  foreign: number;
 };
 
 /** All designs on one seed, at once. */
 export async function runSeed(workload: Workload, speed: number, changedWorker: string): Promise<SeedRun> {
-  const tiers: Record<RealTier, RealDesign> = {
+  const designsOf: Record<TwoTier, RealDesign> = {
     ours: { policy: "ours", gate: "shipped" },
     ours_ungated: { policy: "ours", gate: "off" },
     essay: { policy: "essay", gate: "off" },
     no_pass_through: { policy: "essay", gate: "off", scriptPath: changedWorker },
   };
-  const systems: [RealTier, RealSystem][] = [];
+  const tiers: [TwoTier, RealTier][] = [];
+  const foreign = foreignLoad();
   try {
-    // One after the other: each learns the process of its own runtime.
-    for (const [design, tier] of Object.entries(tiers)) systems.push([design as RealTier, await RealSystem.start(tier, workload, speed)]);
+    for (const [name, design] of Object.entries(designsOf)) tiers.push([name as TwoTier, await RealTier.start(design, workload, speed)]);
     const clock = { startMs: Date.now() + 200, speed };
     const [tiersDone, delegating, neutral] = await Promise.all([
-      Promise.all(systems.map(async ([design, system]) => [design, await system.run(clock)] as const)),
+      Promise.all(tiers.map(async ([name, tier]) => [name, await tier.run(clock)] as const)),
       SingleSession.run("delegating", workload, clock),
       SingleSession.run("neutral", workload, clock),
     ]);
-    const real = Object.fromEntries(tiersDone) as Record<RealTier, RealRun>;
+    const real = Object.fromEntries(tiersDone) as Record<TwoTier, RealRun>;
     const simulated = Object.fromEntries(designs.map((design) => [design, simulateDesign(design, workload, shippedGate)]));
     return {
       workload,
@@ -66,9 +70,10 @@ export async function runSeed(workload: Workload, speed: number, changedWorker: 
       measured: { ...real, delegating, neutral },
       simulated: simulated as Record<Design, Outcome>,
       real,
+      foreign: foreign(sum(Object.values(real).map(({ usedSeconds }) => usedSeconds))),
     };
   } finally {
-    for (const [, system] of systems) await system.close();
+    for (const [, tier] of tiers) await tier.close();
   }
 }
 
@@ -92,8 +97,8 @@ export async function essayEndToEnd(options: EndToEndOptions): Promise<{ result:
   const first = runs[0];
   let fast: RealRun | null = null;
   if (options.checkSpeed !== null && first) {
-    const system = await RealSystem.start({ policy: "ours", gate: "shipped" }, first.workload, options.checkSpeed);
-    fast = await system.run({ startMs: Date.now() + 200, speed: options.checkSpeed }).finally(() => system.close());
+    const tier = await RealTier.start({ policy: "ours", gate: "shipped" }, first.workload, options.checkSpeed);
+    fast = await tier.run({ startMs: Date.now() + 200, speed: options.checkSpeed }).finally(() => tier.close());
   }
   return { result: judgeRuns(runs, options, fast), svg: picture(runs, options) };
 }
@@ -120,6 +125,7 @@ function judgeRuns(runs: readonly SeedRun[], options: EndToEndOptions, fast: Rea
     perRun(by("ours_ungated"), "decisions") / perRun(by("essay"), "decisions");
   figures["router decisions, without / with pass-through"] = perRun(by("no_pass_through"), "decisions") / perRun(by("essay"), "decisions");
   figures["CPU share of a runtime, highest"] = Math.max(...reals.map(({ cpuShare }) => cpuShare));
+  figures["most of the machine that others used during a seed, share"] = Math.max(...runs.map(({ foreign }) => foreign));
   figures["p95 over the seeds, ours"] = p95s.map((each) => each.toFixed(1)).join(" ");
   const goals: Goal[] = [
     goal("p95, single neutral / ours", p95(by("neutral")) / p95(by("ours")), ">=", 1.6),

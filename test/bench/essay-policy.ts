@@ -6,7 +6,8 @@ import { declaredCall, type ModelServer, measuredLaw } from "./lib/model-server.
 export const essayPolicy: Policy = {
   steps: (arrival) => arrival.essaySteps,
   cost: (_joined, { length }) => ({ ms: measuredLaw(essayTokens(length)), cached: essayTokens(length).cached }),
-  joinsMidTurn: true,
+  entryMs: 0,
+  gapMs: 0,
 };
 
 /** Runs the replica against the server in scaled time, from `startMs` (wall clock) until `endMs` (virtual). */

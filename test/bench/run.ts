@@ -26,7 +26,10 @@ const benches: Record<string, Bench> = {
     const options = quick ? quickEndToEnd : fullEndToEnd;
     return essayEndToEnd({ ...options, seeds: seeds ?? options.seeds, speed: speed ?? options.speed });
   },
-  "essay-batching": ({ quick }) => essayBatching(quick ? quickBatching : fullBatching),
+  "essay-batching": ({ quick, seeds }) => {
+    const options = quick ? quickBatching : fullBatching;
+    return essayBatching({ ...options, seeds: seeds ?? options.seeds });
+  },
   ingest: ({ quick }) => ingest(quick ? quickIngest : fullIngest),
   "pass-through": ({ quick }) => passThrough(quick ? quickPassThrough : fullPassThrough),
   "router-overhead": ({ quick }) => routerOverhead(quick ? quickRouterOverhead : fullRouterOverhead),
@@ -39,7 +42,8 @@ const usage = `npm run bench -- NAME [--quick] [--json] [--picture]
   --quick   a short run for development: the same figures, with more noise
   --json    one JSON object as the last line
   --picture draws the run for the README, where the bench has a picture
-  --seeds 1,2  --speed 15   other seeds and another scale of time than its own (essay-e2e)`;
+  --seeds 1,2 other seeds than its own (essay-e2e, essay-batching)
+  --speed 15  another scale of time (essay-e2e)`;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

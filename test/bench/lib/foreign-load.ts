@@ -13,15 +13,17 @@ function busySeconds(): number {
   return (user + nice + system + irq + softirq) / clockTicksPerSecond;
 }
 
-/** Counts from now; the answer is the share of all cores that neither this process nor `runtimeSeconds` used. */
-export function foreignLoad(runtimeSeconds: () => number): () => number {
-  const own = (): number => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6 + runtimeSeconds();
-  };
-  const [busy, ours, startMs] = [busySeconds(), own(), performance.now()];
-  return () => {
+/** Seconds of CPU that this process has used. */
+export const ownSeconds = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+};
+
+/** Counts from now; the answer is the share of all cores that neither this process nor what it started used, which used `started` seconds. */
+export function foreignLoad(): (started: number) => number {
+  const [busy, own, startMs] = [busySeconds(), ownSeconds(), performance.now()];
+  return (started) => {
     const seconds = (performance.now() - startMs) / 1_000;
-    return Math.max(0, (busySeconds() - busy - (own() - ours)) / (seconds * availableParallelism()));
+    return Math.max(0, (busySeconds() - busy - (ownSeconds() - own) - started) / (seconds * availableParallelism()));
   };
 }
