@@ -9,6 +9,9 @@ import { putArtifact } from "../src/storage/artifacts.ts";
 import { judgeAtPage } from "../src/storage/page-door.ts";
 import type { ThreadRoom } from "../src/storage/thread-room.ts";
 
+/** What a page shows of older replies is not that much. */
+const shownMarks = 200;
+
 export function pagePorts(
   { id, env, ctx, room }: { id: string; env: Env; ctx: DurableObjectState; room: ThreadRoom },
   isRevoked: (principalId: string) => boolean,
@@ -22,6 +25,7 @@ export function pagePorts(
     modelProblem: modelProblem(config),
     topic: (threadId) => store.page.topic(threadId),
     topics: (limit) => store.page.topics(limit),
+    marks: () => store.page.marks(shownMarks),
     drafts: () => room.drafts.current,
     newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
     read: (threadId, afterSeq, limit) => reach(threadId, (thread) => thread.read({ afterSeq, limit })),
@@ -31,7 +35,7 @@ export function pagePorts(
       const result = await reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
       return "seq" in result ? result.seq : null;
     },
-    press: (actId, by, frame) => room.press({ id: actId, by, frame }),
+    press: (actId, by, frame, atMs) => room.press({ id: actId, by, frame, atMs }),
   };
 }
 

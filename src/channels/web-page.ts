@@ -1,5 +1,6 @@
 // What a root Thread does for the pages on its sockets: brings one up to date, takes its messages, passes its buttons on.
 
+import { authorityOf, laneOf } from "../core/authority.ts";
 import { toWidgetRow } from "../core/thread.ts";
 import { asFault } from "../protocol/fault.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
@@ -11,7 +12,7 @@ import type { Trigger } from "../protocol/trigger.ts";
 import type { DraftFrame, WidgetClientFrame, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { type AmendFrame, amendTrigger, fitText, rootTarget, type SendFrame, type Target, webTrigger } from "./web.ts";
 
-export type ActFrame = Extract<WidgetClientFrame, { t: "act" | "decide" }>;
+export type ActFrame = Extract<WidgetClientFrame, { t: "act" | "decide" | "mark" }>;
 
 /** What a page needs of its root, and of the topics under it. */
 export type PagePorts = {
@@ -23,6 +24,8 @@ export type PagePorts = {
   /** The newest topics, oldest first. */
   topics: (limit: number) => ThreadId[];
   newest: (limit: number) => ThreadRow[];
+  /** The team's words on proactive replies. */
+  marks: () => { of: string; wrong: boolean }[];
   /** Replies that are being written. */
   drafts: () => DraftFrame[];
   read: (threadId: ThreadId, afterSeq: number, limit: number) => Promise<{ rows: ThreadRow[]; cards: TaskCard[] }>;
@@ -31,7 +34,7 @@ export type PagePorts = {
   /** Has the trigger judged and appended; resolves once it is durable, with its row when it made one. */
   append: (trigger: Trigger) => Promise<number | null>;
   /** Makes a button durable. */
-  press: (id: string, by: Principal, frame: ActFrame) => void;
+  press: (id: string, by: Principal, frame: ActFrame, atMs: number) => void;
 };
 
 /** A fresh page gets the last rows of its root; one that resumes gets all that it missed. */
@@ -50,12 +53,19 @@ export async function answerFrame(
   if (frame.t === "act" || frame.t === "decide") {
     if (topic?.taskId !== frame.taskId)
       return { t: "refused", clientMsgId, message: "This task is not on your page any more. Reload it to see what is." };
-    ports.press(`${principal.id}:${clientMsgId}`, principal, frame);
+    ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
     return { t: "ack", clientMsgId, threadId };
   }
   const target: Target | null =
     threadId === ports.rootThreadId ? rootTarget(principal) : topic && { threadId, topicOf: topic.taskId, title: topic.title };
   if (!target) return { t: "refused", clientMsgId, message: "This conversation is not on your page any more. Reload it to see what is." };
+  if (frame.t === "mark") {
+    // [T11] It counts against a policy of the team.
+    if (laneOf(authorityOf(principal)) !== "team")
+      return { t: "refused", clientMsgId, message: "Only members of the team can say what was not wanted." };
+    ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
+    return { t: "ack", clientMsgId, threadId };
+  }
   if (frame.t === "amend") {
     if (target.topicOf === null) return { t: "refused", clientMsgId, message: "Only a message to a task can still be changed." };
     if (frame.change === "edit" && frame.text === undefined)
@@ -118,6 +128,7 @@ export async function sendMissed(
   if (rootSeq === null) show(rootThreadId, ports.newest(freshRows));
   else await showAll(rootThreadId, rootSeq);
   for (const topicId of ports.topics(shownTopics)) await showAll(topicId, seqOf(resume, topicId) ?? 0);
+  for (const mark of ports.marks()) send({ t: "marked", ...mark });
   for (const draft of ports.drafts()) send(draft);
 }
 

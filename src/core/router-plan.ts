@@ -166,11 +166,15 @@ const boardChanges = (decision: PlannedDecision, atMs: number): BoardChange[] =>
   ...(decision.notice === undefined ? [] : [{ kind: "notice" as const, notice: decision.notice }]),
 ];
 
-/** [A7] What is said on public authority was made from public text; words of code are not. */
-const markTaint = (effect: RouterEffect, authority: Authority): RouterEffect =>
-  effect.kind === "post" && effect.input.kind !== "notice" && laneOf(authority) === "public"
-    ? { ...effect, input: { ...effect.input, tainted: true } }
-    : effect;
+/** What is said as the decision makes it; words of code are nobody's. */
+function asDecided(effect: RouterEffect, decision: PlannedDecision): RouterEffect {
+  if (effect.kind !== "post" || effect.input.kind === "notice") return effect;
+  // [A7] What is said on public authority was made from public text.
+  const tainted = laneOf(decision.authority) === "public" ? { tainted: true } : {};
+  // [RD14] What nobody had asked for, or a policy wanted, can be called unwanted where it is read.
+  const proactive = isAct(decision) && (decision.unasked || decision.policy !== undefined) ? { proactive: true as const } : {};
+  return { ...effect, input: { ...effect.input, ...tainted, ...proactive } };
+}
 
 /** The rows that carry a decision out. The board is a projection: its row stands in a chain of its own and holds nobody up. */
 export function effectRows(decision: PlannedDecision, firstOrder: number, nowMs: number): EffectRow[] {
@@ -187,7 +191,7 @@ export function effectRows(decision: PlannedDecision, firstOrder: number, nowMs:
     result: {},
   });
   return [
-    ...decision.effects.map((effect, index) => row(markTaint(effect, decision.authority), index, chain)),
+    ...decision.effects.map((effect, index) => row(asDecided(effect, decision), index, chain)),
     row({ kind: "board", input: boardChanges(decision, nowMs) }, decision.effects.length, `${decision.id}/board`),
   ];
 }

@@ -225,6 +225,7 @@ export function toRow(
     case "thread.confirmed":
     case "thread.unsent":
     case "thread.accepted_outcome":
+    case "thread.marked":
     case "thread.released":
     case "thread.note":
     case "thread.offered":
@@ -256,8 +257,12 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
       };
     }
     case "outbound": {
-      const { id, kind, text, fullText, taskId } = row.outbound;
-      const more = { ...(fullText === undefined ? {} : { fullText }), ...(taskId === undefined ? {} : { taskId }) };
+      const { id, kind, text, fullText, taskId, proactive } = row.outbound;
+      const more = {
+        ...(proactive === undefined ? {} : { proactive }),
+        ...(fullText === undefined ? {} : { fullText }),
+        ...(taskId === undefined ? {} : { taskId }),
+      };
       return { kind: "reply", id, replyKind: kind === "offer" ? "relay" : kind, text, state: row.state, ...more, atMs: row.atMs };
     }
     case "topic":

@@ -8,7 +8,7 @@ import { decisionId } from "../protocol/ids.ts";
 import { policyInput } from "../protocol/policy.ts";
 import type { SpeculationAnswer } from "../protocol/speculation.ts";
 import { fromD1 } from "../storage/from-d1.ts";
-import { listPolicies, policyMarks, policyVersions, saveMark, savePolicy } from "../storage/policies.ts";
+import { listPolicies, markDecision, policyMarks, policyVersions, savePolicy } from "../storage/policies.ts";
 import type { ConsoleEnv } from "./console-access.ts";
 import { bodyOf } from "./console-body.ts";
 
@@ -55,18 +55,8 @@ export const marksDoor = new Hono<ConsoleEnv>();
 marksDoor.post("/:id/mark", async (c) => {
   const id = decisionId.safeParse(c.req.param("id"));
   const { wrong, note } = await bodyOf(c, markInput);
-  const logged = id.success ? await c.env.ROUTER.getByName(routerName).events({ afterSeq: 0, limit: 50, about: id.data }) : [];
-  const decided = logged.map(({ event }) => event).find((event) => event.kind === "router.decision" && event.decisionId === id.data);
-  if (decided?.kind !== "router.decision") throw new Fault("not_found", "There is no such decision.");
-  const mark = {
-    decisionId: decided.decisionId,
-    policyId: decided.policy?.id ?? null,
-    wrong,
-    unasked: decided.unasked === true,
-    note: note ?? "",
-    by: "operator",
-    atMs: Date.now(),
-  };
-  await fromD1(c.env.DB, (db) => saveMark(db, mark));
+  if (!id.success) throw new Fault("not_found", "There is no such decision.");
+  const mark = { decisionId: id.data, wrong, note: note ?? "", by: "operator", atMs: Date.now() };
+  await fromD1(c.env.DB, (db) => markDecision(db, c.env.ROUTER.getByName(routerName), mark));
   return c.json({ ok: true });
 });

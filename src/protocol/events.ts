@@ -38,7 +38,9 @@ export type ThreadEvent =
   | { kind: "thread.note"; notes: string; note: ThreadNote }
   | { kind: "thread.released"; taskId: string; seqs: number[]; free: number[] }
   /** A person's word on an outcome. */
-  | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal };
+  | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal }
+  /** A person's word on what the router said by itself. */
+  | { kind: "thread.marked"; outboundId: string; wrong: boolean; by: Principal };
 
 export type RouterEvent =
   | { kind: "router.inbox"; triggerId: string; threadId: string; threadSeq: number; lane: Lane }

@@ -27,6 +27,8 @@ export type OutboundIntent = {
   decisionId?: string;
   /** Made from text of the public lane: it taints whoever reads it, as that text does. */
   tainted?: boolean;
+  /** Nobody had asked for it, or a policy wanted it: a person of the team may say that it was not wanted. */
+  proactive?: true;
   hops: number;
 };
 

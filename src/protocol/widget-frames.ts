@@ -12,6 +12,8 @@ export { widgetClose, widgetProtocol } from "./widget-wire.ts";
 
 const clientMsgId = z.string().check(z.regex(/^[A-Za-z0-9_-]{8,64}$/, "must be 8 to 64 letters, digits, - or _"));
 
+const outboundId = z.string().check(z.regex(/^out_[a-z0-9]+-[a-z0-9]+$/, "is nothing that was said"), z.maxLength(64));
+
 export const widgetClientFrame = z.discriminatedUnion("t", [
   /** First frame: what the page has already. */
   z.object({ t: z.literal("hello"), resume: z.record(z.string(), z.number()) }),
@@ -45,9 +47,11 @@ export const widgetClientFrame = z.discriminatedUnion("t", [
     clientMsgId,
     taskId,
     threadId,
-    offer: z.string().check(z.regex(/^out_[a-z0-9]+-[a-z0-9]+$/, "is no proposal"), z.maxLength(64)),
+    offer: outboundId,
     verdict: z.enum(["release", "decline"]),
   }),
+  /** A word on a proactive reply of this thread, by its row's id: whether it was wrong to say it. Acknowledged like a message. */
+  z.object({ t: z.literal("mark"), clientMsgId, threadId, of: outboundId, wrong: z.boolean() }),
 ]);
 export type WidgetClientFrame = z.infer<typeof widgetClientFrame>;
 
@@ -72,6 +76,8 @@ export type WidgetRow =
       fullText?: string;
       state: OutboundState;
       taskId?: string;
+      /** Who is of the team may call it unwanted. */
+      proactive?: true;
       atMs: number;
     }
   | { kind: "topic"; topicThreadId: string; taskId: string; title: string; atMs: number };
@@ -98,5 +104,7 @@ export type WidgetServerFrame =
   /** A send or act was refused for good; it leaves the outbox. */
   | { t: "refused"; clientMsgId: string; message: string }
   | { t: "card"; threadId: string; card: TaskCard }
+  /** A person's last word on a proactive reply. */
+  | { t: "marked"; of: string; wrong: boolean }
   /** All rows before this frame bring the page up to date. */
   | { t: "caught_up" };

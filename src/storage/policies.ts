@@ -2,6 +2,7 @@
 import type { PolicyMarks } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Policy, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
+import type { RouterRpc } from "../protocol/rpc.ts";
 import type { SpeculationSetting } from "../protocol/speculation.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
@@ -86,11 +87,25 @@ export type Mark = {
   atMs: number;
 };
 
-/** A person's word on a decision; the last one counts. */
-export async function saveMark(db: D1Database, mark: Mark): Promise<void> {
+/** A person's word on a decision, from the console or the widget. */
+export async function markDecision(
+  db: D1Database,
+  router: Pick<RouterRpc, "events">,
+  word: Pick<Mark, "decisionId" | "wrong" | "note" | "by" | "atMs">,
+): Promise<void> {
+  const logged = await router.events({ afterSeq: 0, limit: 50, about: word.decisionId });
+  const decided = logged
+    .map(({ event }) => event)
+    .find((event) => event.kind === "router.decision" && event.decisionId === word.decisionId);
+  if (decided?.kind !== "router.decision") throw new Fault("not_found", "There is no such decision.");
+  await saveMark(db, { ...word, policyId: decided.policy?.id ?? null, unasked: decided.unasked === true });
+}
+
+/** The last one counts, in whatever order they come. */
+async function saveMark(db: D1Database, mark: Mark): Promise<void> {
   await db
     .prepare(
-      "INSERT INTO decision_marks (decision_id, policy_id, wrong, unasked, note, marked_by, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (decision_id) DO UPDATE SET wrong = excluded.wrong, note = excluded.note, marked_by = excluded.marked_by, at_ms = excluded.at_ms",
+      "INSERT INTO decision_marks (decision_id, policy_id, wrong, unasked, note, marked_by, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (decision_id) DO UPDATE SET wrong = excluded.wrong, note = excluded.note, marked_by = excluded.marked_by, at_ms = excluded.at_ms WHERE excluded.at_ms >= decision_marks.at_ms",
     )
     .bind(mark.decisionId, mark.policyId, mark.wrong ? 1 : 0, mark.unasked ? 1 : 0, mark.note, mark.by, mark.atMs)
     .run();

@@ -6,7 +6,7 @@ import type { WidgetClientFrame } from "../protocol/widget-frames.ts";
 import type { EventLog } from "./event-log.ts";
 
 /** A button's effect on its way to the task. */
-export type Act = { id: string; by: Principal; frame: Extract<WidgetClientFrame, { t: "act" | "decide" }> };
+export type Act = { id: string; by: Principal; atMs: number; frame: Extract<WidgetClientFrame, { t: "act" | "decide" | "mark" }> };
 
 /** More than clocks are ever set back. A ticket is one small row for each connection. */
 const usedTicketMs = 30 * 24 * 3_600_000;
@@ -32,6 +32,14 @@ export class ThreadPage {
     return this.#log
       .before(Number.MAX_SAFE_INTEGER, limit, ["thread.topic"])
       .flatMap(({ event }) => (event.kind === "thread.topic" ? [event.topicThreadId] : []));
+  }
+
+  /** What was last said of proactive replies: as many as a page may show. */
+  marks(limit: number): { of: string; wrong: boolean }[] {
+    const marked = this.#log
+      .before(Number.MAX_SAFE_INTEGER, limit, ["thread.marked"])
+      .flatMap(({ event }) => (event.kind === "thread.marked" ? [[event.outboundId, event.wrong] as const] : []));
+    return [...new Map(marked)].map(([of, wrong]) => ({ of, wrong }));
   }
 
   /** The topic with this thread id under this root; null when it is none of ours. */

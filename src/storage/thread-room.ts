@@ -4,11 +4,13 @@ import { ownerOf } from "../core/ids.ts";
 import { isActive, rootOwnerOf, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
-import { asFault } from "../protocol/fault.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { AlarmMux, Pump } from "./alarm-mux.ts";
+import { fromD1 } from "./from-d1.ts";
 import type { Carrier } from "./outbound-ledger.ts";
+import { markDecision } from "./policies.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
 import { ThreadDrafts } from "./thread-drafts.ts";
 import { indexThread } from "./thread-index.ts";
@@ -139,31 +141,48 @@ export class ThreadRoom {
   press(act: Act): void {
     this.#storage.transactionSync(() => {
       if (!this.store.page.addAct(act)) return;
-      const { frame, by } = act;
-      const { taskId } = frame;
+      const { frame, by, atMs } = act;
       if (frame.t === "act" && (frame.action === "accept" || frame.action === "reject"))
-        this.store.log.append({ kind: "thread.accepted_outcome", taskId, accepted: frame.action === "accept", by }, Date.now());
-      this.alarms.setEarlier("act", "act", Date.now() + fallbackMs);
+        this.store.log.append({ kind: "thread.accepted_outcome", taskId: frame.taskId, accepted: frame.action === "accept", by }, atMs);
+      if (frame.t === "mark") this.store.log.append({ kind: "thread.marked", outboundId: frame.of, wrong: frame.wrong, by }, atMs);
+      this.alarms.setEarlier("act", "act", atMs + fallbackMs);
     });
+    const { frame } = act;
+    if (frame.t === "mark") this.#hooks.broadcast({ t: "marked", of: frame.of, wrong: frame.wrong });
     void this.#acts.kick();
   }
 
+  /** One that has to wait holds up no other. */
   async #carryOutActs(): Promise<void> {
+    let failed: unknown;
     for (const act of this.store.page.openActs()) {
       try {
-        await withTimeout(this.#carryOut(act), callTimeoutMs, act.frame.taskId);
+        await withTimeout(this.#carryOut(act), callTimeoutMs, "What a button does");
         this.store.page.endAct(act.id);
       } catch (error) {
         const fault = asFault(error);
-        if (fault?.retry !== "never") throw error;
+        if (fault?.retry !== "never") {
+          failed = error;
+          continue;
+        }
         this.store.page.endAct(act.id);
         this.#hooks.broadcast({ t: "refused", clientMsgId: act.frame.clientMsgId, message: fault.message });
       }
     }
+    if (failed !== undefined) throw failed;
     this.alarms.clear("act");
   }
 
-  async #carryOut({ by, frame }: Act): Promise<void> {
+  async #carryOut({ by, frame, atMs }: Act): Promise<void> {
+    if (frame.t === "mark") {
+      const row = await this.#env.THREAD.getByName(frame.threadId).row({ triggerId: frame.of });
+      const { proactive, decisionId } = row?.kind === "outbound" ? row.outbound : {};
+      if (!proactive || decisionId === undefined)
+        throw new Fault("not_found", "This was not said unasked, so there is nothing to call unwanted.");
+      const mark = { decisionId, wrong: frame.wrong, note: "", by: by.name, atMs };
+      await fromD1(this.#env.DB, (db) => markDecision(db, this.#env.ROUTER.getByName(routerName), mark));
+      return;
+    }
     if (frame.t === "decide") {
       // Whose it is and who may say so is looked at where it waits.
       const { offer: outboundId, verdict, taskId } = frame;

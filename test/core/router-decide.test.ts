@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { triggerIdOf } from "../../src/core/ids.ts";
 import { countWords } from "../../src/core/manners.ts";
 import { shippedProfiles } from "../../src/core/profiles.ts";
-import type { InboxItem } from "../../src/core/router.ts";
+import type { InboxItem, QueuedTrigger } from "../../src/core/router.ts";
 import { readCall } from "../../src/core/router-calls.ts";
 import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
-import type { RouterEffect } from "../../src/core/router-plan.ts";
+import { effectRows, type RouterEffect } from "../../src/core/router-plan.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
 import { guest, machineOf, member, owner, queuedReport, queuedTrigger, reportOf, taskOf } from "../support/router-fixtures.ts";
@@ -350,7 +350,7 @@ test("[WP2] a dispatch names a profile that there is, or is refused with the nam
   expect(decide([root], [work(root, { profile: "release" })]).refused[0]?.reason).toContain('There is no profile "release"');
 });
 
-test("[RD12] a decision says when nobody had asked: neither by a request, nor by name, nor by a task that somebody wanted", () => {
+test("[RD14] a decision says when nobody had asked: neither by a request, nor by name, nor by a task that somebody wanted", () => {
   const overheard = (name: string, addressed: boolean, outcome: "candidate" | "request") => {
     const item = queuedTrigger({ name, by: member, thread: name, outcome });
     return { ...item, trigger: { ...item.trigger, addressed } };
@@ -382,4 +382,13 @@ test("[RD12] a decision says when nobody had asked: neither by a request, nor by
     undefined,
     undefined,
   ]);
+  const spoken = (item: QueuedTrigger, more: object = {}) => {
+    const policies = [{ id: "quiet", version: 2, text: "Be quiet." }];
+    const reply = { tool: "reply" as const, input: { settles: [item.id], text: "Here I am.", ...more } };
+    const { decisions } = decideStep({ ...view, policies }, [{ callId: "1", ...reply }]);
+    return decisions.flatMap((decision) =>
+      effectRows(decision, 0, 1).flatMap(({ effect }) => (effect.kind === "post" ? [effect.input.proactive] : [])),
+    );
+  };
+  expect([spoken(said), spoken(asked), spoken(asked, { policy: "quiet", policyWhy: "It fits." })]).toEqual([[true], [undefined], [true]]);
 });

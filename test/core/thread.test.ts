@@ -340,6 +340,11 @@ describe("topics and pages", () => {
       clientMsgId: "message-1",
     });
     expect(toWidgetRow(row({}), "gst_other")).toBeNull();
+    const said = { id: "out_a-b", threadId, kind: "reply" as const, text: "hello", hops: 1, decisionId: "dec_a" };
+    const reply = (more: object) =>
+      toWidgetRow({ kind: "outbound", seq: 1, atMs: 0, outbound: { ...said, ...more }, state: "sent" }, "prs_member");
+    expect(reply({ proactive: true })).toMatchObject({ kind: "reply", id: "out_a-b", proactive: true });
+    expect(reply({})).not.toHaveProperty("proactive");
     expect(toWidgetRow(row({ source: "github", kind: "issues.opened" }), "prs_member")).toBeNull();
   });
 

@@ -34,11 +34,16 @@ describe("rules, code and tests carry the same ids", () => {
   const idPattern = /\[((?:A|D|G|L|M|T|O|RT|RI|RD|RM|RR|RC|RS|SP|WI|WC|WF|WP|WX|W|E)\d+)\]/g;
   const idsIn = (files: string[]): Set<string> =>
     new Set(files.flatMap((file) => [...readFileSync(file, "utf8").matchAll(idPattern)].map((match) => match[1] ?? "")));
-  const rules = new Set([...read("src/core/SPEC.md").matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] ?? ""));
+  const listed = [...read("src/core/SPEC.md").matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] ?? "");
+  const rules = new Set(listed);
   const inCode = idsIn([...filesBelow("src"), ...filesBelow("durable-objects"), ...filesBelow("daemon")]);
 
   test("each id in the code is a rule of SPEC.md", () => {
     expect([...inCode].filter((id) => !rules.has(id))).toEqual([]);
+  });
+
+  test("no two rules have one id", () => {
+    expect(listed.filter((id, at) => listed.indexOf(id) !== at)).toEqual([]);
   });
 
   test("each rule of SPEC.md is named by a test", () => {

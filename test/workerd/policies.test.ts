@@ -8,6 +8,7 @@ import { policiesInForce } from "../../src/storage/policies.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { asOperator, bindings, ok, request } from "./console-support.ts";
 import { bodies, decided, newLab, objects, say, script } from "./router-lab.ts";
+import { eventually, invite, Page, session } from "./widget-page.ts";
 
 const save = (input: object) => asOperator("POST", "policies", input);
 const quiet = { id: "quiet-bots", version: 0, text: "Stop reacting to dependabot.", enabled: true };
@@ -102,6 +103,51 @@ test("[G9] a decision says which policy it followed and why, a person calls it w
   await ok(asOperator("POST", `${path}/mark`, { wrong: false }));
   expect((await ok<PoliciesAnswer>(asOperator("GET", "policies"))).marks).toEqual([{ policyId: "quiet-bots", wrong: 0, marked: 1 }]);
   expect((await asOperator("POST", "decisions/dec_abcdefghijklmn/mark", { wrong: true })).status).toBe(404);
+});
+
+test("[T11] what a policy made the router say is called unwanted in the widget with one press, as in the console; a guest may not, and an answer to a question has no such word", async () => {
+  const token = `press${Date.now()}`;
+  const call = { tool: "reply", input: { settles: ["$trg"], text: "Here I am.", policy: "quiet-bots", policyWhy: "It was a bot." } };
+  await script(`first ${token}`, [{ calls: [call] }]);
+  await script(`second ${token}`, [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "As you asked." } }] }]);
+  const from = await session((await invite("Member")).token);
+  const page = await Page.ready(from);
+  const answered = async (of: Page, text: string) => {
+    of.message(`${text.replace(" ", "-")}`, text);
+    const replies = () => of.rows().flatMap(({ row }) => (row.kind === "reply" ? [row] : []));
+    const known = replies().length;
+    await of.until("the answer", () => replies().length > known);
+    return replies().at(-1);
+  };
+  const proactive = await answered(page, `first ${token}`);
+  expect(proactive).toMatchObject({ text: "Here I am.", proactive: true });
+  const asked = await answered(page, `second ${token}`);
+  expect(asked).not.toHaveProperty("proactive");
+  const press = (of: Page, clientMsgId: string, row: { id?: string } | undefined, wrong: boolean) =>
+    of.say({ t: "mark", clientMsgId, threadId: page.rootThreadId, of: row?.id, wrong });
+  const marksOf = async () =>
+    (await ok<PoliciesAnswer>(asOperator("GET", "policies"))).marks
+      .filter(({ policyId }) => policyId === "quiet-bots")
+      .map(({ wrong }) => wrong);
+  const [before = 0] = await marksOf();
+  for (let i = 0; i < 2; i++) press(page, "mark-0001", proactive, true);
+  await page.acked("mark-0001", 2);
+  await eventually("the mark counts", async () => (await marksOf())[0] === before + 1);
+  await evictDurableObject(objects.THREAD.getByName(page.rootThreadId) as never);
+  const again = await Page.ready(from);
+  expect(again.frames.filter((frame) => frame.t === "marked")).toEqual([{ t: "marked", of: proactive?.id, wrong: true }]);
+  press(again, "mark-0002", proactive, false);
+  await eventually("it is taken back", async () => (await marksOf())[0] === before);
+  press(again, "mark-0003", asked, true);
+  await again.until("nothing to mark", () => again.frames.some((frame) => frame.t === "refused"));
+  const stranger = await Page.ready(await session());
+  stranger.say({ t: "mark", clientMsgId: "mark-0004", threadId: stranger.rootThreadId, of: proactive?.id, wrong: true });
+  await stranger.until("refused", () => stranger.frames.some((frame) => frame.t === "refused"));
+  expect([again, stranger].map((each) => each.frames.find((frame) => frame.t === "refused"))).toMatchObject([
+    { clientMsgId: "mark-0003", message: expect.stringContaining("not said unasked") },
+    { clientMsgId: "mark-0004", message: "Only members of the team can say what was not wanted." },
+  ]);
+  expect((await marksOf())[0]).toBe(before);
 });
 
 test("while D1 is away the last known policies hold", async () => {

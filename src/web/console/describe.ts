@@ -109,6 +109,13 @@ export function describeEvent(event: SwitchyardEvent): Line {
         tone: event.accepted ? "good" : "bad",
         ids: [event.taskId],
       };
+    case "thread.marked":
+      return {
+        filter: "said",
+        text: `${event.by.name} says that this was ${event.wrong ? "not wanted" : "right after all"}`,
+        tone: event.wrong ? "bad" : "quiet",
+        ids: [event.outboundId],
+      };
     case "thread.released":
       return {
         filter: "detail",

@@ -197,9 +197,9 @@ export function TaskCardView(props: { topic: TopicView }) {
         </button>
       ) : null}
       <div class="card-rows" id={listId}>
-        {unfolded ? topic.earlier.map((shown) => <RowView key={shown.seq} shown={shown} />) : null}
+        {unfolded ? topic.earlier.map((shown) => <RowView key={shown.seq} shown={shown} threadId={topic.threadId} />) : null}
         {topic.latest.map((shown) => (
-          <RowView key={shown.seq} shown={shown} />
+          <RowView key={shown.seq} shown={shown} threadId={topic.threadId} />
         ))}
         {topic.draft ? <DraftView draft={topic.draft} /> : null}
         {topic.pending.map((entry) => (

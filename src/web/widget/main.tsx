@@ -11,7 +11,7 @@ import { framed, hostTitle, meetHost, shown, tellHost } from "./host.ts";
 import { keepsAcrossReloads } from "./keep.ts";
 import { DraftView, PendingMessage, RowView } from "./message.tsx";
 import type { Item } from "./model.ts";
-import { conversation, dropRefusal, items, link, outbox, retry, say, spoken, start, visitNote, waiting } from "./store.ts";
+import { conversation, dropRefusal, items, link, ofTeam, outbox, retry, say, spoken, start, visitNote, waiting } from "./store.ts";
 
 const agentName = (): string => hostTitle.value ?? conversation.value.welcome?.agentName ?? "Switchyard";
 
@@ -44,7 +44,7 @@ function Header() {
 function Notes() {
   const { welcome } = conversation.value;
   const state = link.value;
-  const guest = welcome !== null && welcome.you.role !== "owner" && welcome.you.role !== "member";
+  const guest = welcome !== null && !ofTeam.value;
   const keeps = keepsAcrossReloads ? "" : " Keep this page open until then: this browser keeps nothing for it.";
   return (
     <div class="notes">
@@ -88,8 +88,7 @@ function Notes() {
 }
 
 function Welcome(props: { onPick: (text: string) => void }) {
-  const { welcome } = conversation.value;
-  const member = welcome?.you.role === "owner" || welcome?.you.role === "member";
+  const member = ofTeam.value;
   const ideas = member ? ["Run the tests and tell me what fails", "What is going on?"] : ["What can you do?"];
   return (
     <div class="empty">
@@ -124,7 +123,9 @@ function Items(props: { list: readonly Item[] }) {
       <div class="item" key={item.key}>
         {head}
         {item.kind === "topic" ? <TaskCardView topic={item.topic} /> : null}
-        {item.kind === "row" ? <RowView shown={item} delivered={at === lastOwn} /> : null}
+        {item.kind === "row" ? (
+          <RowView shown={item} delivered={at === lastOwn} threadId={conversation.value.welcome?.rootThreadId} />
+        ) : null}
         {item.kind === "draft" ? <DraftView draft={item.draft} /> : null}
         {item.kind === "pending" ? <PendingMessage entry={item.entry} /> : null}
       </div>

@@ -4,7 +4,7 @@ import { Folded, FoldedMarkdown, isLong, Markdown } from "../shared/markdown.tsx
 import { clockTime, exact } from "../shared/time.ts";
 import type { Draft, ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
-import { conversation, link } from "./store.ts";
+import { conversation, link, mark, ofTeam } from "./store.ts";
 
 /** What a reply's delivery says to people; nothing while all is well. */
 const unsent: Partial<Record<string, string>> = {
@@ -13,7 +13,7 @@ const unsent: Partial<Record<string, string>> = {
   unknown: "It is not known whether this was sent.",
 };
 
-export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
+export function RowView(props: { shown: ShownRow; threadId: string | undefined; delivered?: boolean }) {
   const { row } = props.shown;
   switch (row.kind) {
     case "topic":
@@ -41,10 +41,21 @@ export function RowView(props: { shown: ShownRow; delivered?: boolean }) {
               <Markdown text={row.fullText} />
             </details>
           )}
+          {row.proactive && row.id && ofTeam.value ? <Unwanted of={row.id} threadId={props.threadId ?? ""} /> : null}
           {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
         </div>
       );
   }
+}
+
+/** The team's word on what was said by itself, or because a policy wants it. */
+function Unwanted({ of, threadId }: { of: string; threadId: string }) {
+  const wrong = conversation.value.marks[of] === true;
+  return (
+    <button type="button" class="btn btn-bare unwanted" aria-pressed={wrong} onClick={() => mark(threadId, of, !wrong)}>
+      This was not wanted
+    </button>
+  );
 }
 
 /** A reply while it is written: quiet, and not read out; its row is. */

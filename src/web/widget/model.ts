@@ -15,13 +15,15 @@ export type Conversation = {
   /** Rows of each thread, by sequence number. */
   rows: Readonly<Record<string, readonly ShownRow[]>>;
   cards: Readonly<Record<string, TaskCard>>;
+  /** Whether a proactive reply was called unwanted, by its row's id. */
+  marks: Readonly<Record<string, boolean>>;
   /** The newest draft of each thread. */
   drafts: Readonly<Record<string, Draft>>;
   /** False until all that happened before is on the page: until then nothing is announced. */
   caughtUp: boolean;
 };
 
-export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, drafts: {}, caughtUp: false };
+export const emptyConversation: Conversation = { welcome: null, rows: {}, cards: {}, marks: {}, drafts: {}, caughtUp: false };
 
 /** Adds a row once, in its place; a repeat gives the same list back. */
 export function insertRow(rows: readonly ShownRow[], seq: number, row: WidgetRow): readonly ShownRow[] {
@@ -76,6 +78,8 @@ export function applyFrame(state: Conversation, frame: WidgetServerFrame): Conve
       if (known && known.revision >= frame.card.revision) return state;
       return { ...state, cards: { ...state.cards, [frame.card.taskId]: frame.card } };
     }
+    case "marked":
+      return { ...state, marks: { ...state.marks, [frame.of]: frame.wrong } };
     case "caught_up":
       return { ...state, caughtUp: true };
     case "ack":
@@ -232,6 +236,7 @@ export function announcement(before: Conversation, frame: WidgetServerFrame): st
     case "draft":
     case "welcome":
     case "ack":
+    case "marked":
     case "caught_up":
       return null;
   }

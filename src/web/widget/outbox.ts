@@ -1,7 +1,7 @@
 // What a person sent and the cloud has not yet confirmed. Nothing leaves it but by an ack or a refusal.
 import type { WidgetClientFrame } from "../../protocol/widget-frames.ts";
 
-export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amend" | "decide" }>;
+export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amend" | "decide" | "mark" }>;
 
 /** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
 export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
@@ -77,7 +77,9 @@ export function parseEntry(text: string): OutboxEntry | null {
           ? frame.taskId && frame.action
           : frame.t === "decide"
             ? frame.offer && frame.verdict
-            : frame.of && frame.change;
+            : frame.t === "mark"
+              ? frame.of
+              : frame.of && frame.change;
     if ([frame.clientMsgId, frame.threadId, content].some((field) => typeof field !== "string")) return null;
     return { frame, atMs: typeof atMs === "number" ? atMs : 0, state: "waiting" };
   } catch {

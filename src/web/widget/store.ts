@@ -30,6 +30,8 @@ export const link = signal<Link>({ kind: "connecting" });
 export const spoken = signal("");
 /** One sentence about this visit, to be dismissed: an invite that could not be used, and the like. */
 export const visitNote = signal<string | null>(null);
+/** Whether the person is of the team. */
+export const ofTeam = computed(() => ["owner", "member"].includes(conversation.value.welcome?.you.role ?? ""));
 export const items = computed(() => itemsOf(conversation.value, outbox.value));
 export const waiting = computed(() => waitingCount(conversation.value));
 
@@ -204,6 +206,7 @@ function receive(frame: WidgetServerFrame): void {
       case "row":
       case "card":
       case "draft":
+      case "marked":
       case "caught_up":
         break;
     }
@@ -272,6 +275,12 @@ export function act(topic: { taskId: string; threadId: string }, action: "stop" 
 /** A word on what a task proposed. */
 export function decide({ taskId, threadId }: { taskId: string; threadId: string }, offer: string, verdict: "release" | "decline"): void {
   put({ t: "decide", clientMsgId: newId(), taskId, threadId, offer, verdict });
+}
+
+/** Whether a proactive reply was wrong; shown at once. */
+export function mark(threadId: string, of: string, wrong: boolean): void {
+  conversation.value = applyFrame(conversation.value, { t: "marked", of, wrong });
+  put({ t: "mark", clientMsgId: newId(), threadId, of, wrong });
 }
 
 export const dropRefusal = (clientMsgId: string): void => {
