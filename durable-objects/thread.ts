@@ -3,7 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { duplicateOf, planAppend, topicThreadIdOf } from "../src/core/thread.ts";
+import { duplicateOf, topicThreadIdOf } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -13,6 +13,7 @@ import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { releasePolicyInForce } from "../src/storage/release-policy.ts";
+import { planFor } from "../src/storage/thread-append.ts";
 import { accept, attachTopic, note, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
@@ -61,20 +62,13 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
     if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
     const known = this.#opened?.store;
-    const plan = planAppend({
-      trigger,
-      verdict,
-      subscriptions: known?.subscriptions() ?? [],
-      knownSeq: known?.log.byKey(trigger.id)?.seq ?? null,
-      echoState: known?.outbound.entry(trigger.facts?.echoOf ?? "")?.state ?? null,
-      saidLately: () => known?.saidLately() ?? false,
-      fromChannel: channelOf(trigger.source) !== null,
-    });
+    const plan = planFor(known, { trigger, verdict }, channelOf(trigger.source) !== null, Date.now());
     switch (plan.do) {
       case "ignore":
         return { outcome: "ignored", triggerId: trigger.id, rule: plan.rule };
       case "confirm":
         if (plan.news) known?.outbound.confirm(plan.outboundId, trigger.externalId ?? trigger.deliveryId, Date.now());
+        this.#opened?.kick();
         return { outcome: "confirmed", triggerId: trigger.id, outboundId: plan.outboundId };
       case "duplicate":
         known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());

@@ -99,5 +99,8 @@ export function afterFind(entry: OutboundEntry, result: ChannelResult, nowMs: nu
 export const expire = (entry: OutboundEntry): OutboundEntry =>
   done(entry, "expired", `It was not sent in time${entry.detail === null ? "" : `: ${entry.detail}`}`);
 
-/** Our own message came back: whatever we believed before, it is there. */
-export const confirm = (entry: OutboundEntry, providerId: string): OutboundEntry => ({ ...done(entry, "confirmed", null), providerId });
+/** Our own message came back: whatever we believed before, it is there. What the provider called it when it took it, stays its name. */
+export const confirm = (entry: OutboundEntry, providerId: string): OutboundEntry => ({
+  ...done(entry, "confirmed", null),
+  providerId: entry.providerId ?? providerId,
+});

@@ -82,16 +82,18 @@ export function planAppend(input: {
   subscriptions: readonly Subscription[];
   /** The row of this trigger, when it came before. */
   knownSeq: number | null;
-  /** The ledger's state of the outbound row that the trigger claims to be. */
-  echoState: OutboundState | null;
+  /** The outbound row of this thread that the trigger is, as far as the ledger knows it. */
+  echo: { id: string; state: OutboundState } | null;
   /** Whether we said something among the newest rows of this thread. */
   saidLately: () => boolean;
   /** It came through a channel; what code of ours makes has a source of its own. */
   fromChannel: boolean;
 }): AppendPlan {
   const verdict = judgedHere(input);
-  const echoOf = input.trigger.facts?.echoOf;
-  if (echoOf !== undefined && input.echoState !== null) return { do: "confirm", outboundId: echoOf, news: input.echoState !== "confirmed" };
+  const { echo } = input;
+  if (echo !== null) return { do: "confirm", outboundId: echo.id, news: echo.state !== "confirmed" };
+  // To its branch a pull request comes only as an echo; as an event it has a thread of its own.
+  if (isBranch(input.trigger) && input.trigger.kind.startsWith("pull_request.")) return { do: "ignore", rule: "own.pull_request" };
   if (input.knownSeq !== null) return { do: "duplicate", seq: input.knownSeq };
   // [T5] An owner's mute holds also where a task follows the thread.
   if (verdict.outcome === "mute") return { do: "ignore", rule: verdict.rule };
@@ -105,15 +107,23 @@ export function planAppend(input: {
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
 }
 
+const isBranch = ({ threadKey }: Pick<Trigger, "threadKey">): boolean => threadKey.startsWith("branch:");
+
+/** [O10] The label that our own account put on: labels carry no marker. Null for every other event. */
+export const labelOfOurs = ({ kind, facts }: Pick<Trigger, "kind" | "facts">): string | null =>
+  /^(?:issues|pull_request)\.labeled$/.test(kind) && facts?.self !== undefined ? (facts.label ?? null) : null;
+
 /** The shipped rules for small talk; a rule of the team's own counts as it stands. */
 const talkRule = /\.talk(?::|$)/;
 
-/** [G14] Small talk right after our own words may be the answer to them. */
+/** [G14] Small talk right after our own words may be the answer to them. [O10] A pull request of ours asks nobody for anything. */
 function judgedHere({
   trigger,
   verdict,
   saidLately,
 }: Pick<Parameters<typeof planAppend>[0], "trigger" | "verdict" | "saidLately">): Verdict {
+  if (trigger.facts?.self === "marked" && verdict.outcome !== "mute")
+    return { outcome: "record", rule: "own.pull_request", reason: "Our own pull request: kept as the beginning of its thread." };
   if (verdict.outcome !== "record" || !talkRule.test(verdict.rule) || trigger.facts?.words !== "talk" || !saidLately()) return verdict;
   return { outcome: "candidate", rule: verdict.rule, reason: "Small talk, but we spoke here: it may be an answer to us." };
 }

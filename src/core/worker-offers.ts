@@ -78,7 +78,8 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
   const row = receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
   if (row === null) return change;
   const { deed } = view.offer.outbound;
-  const number = deed?.do === "pull_request" && stage === "sent" ? view.sent?.providerId : null;
+  const arrived = stage === "sent" || stage === "confirmed";
+  const number = deed?.do === "pull_request" && arrived ? view.sent?.providerId : null;
   const place = task.pushes.at(-1)?.place;
   if (number && place !== undefined && task.mode.mode !== "ended")
     follow(change, { source: "github", place, threadKey: `pull:${number}`, title: `Pull request #${number}` });

@@ -60,6 +60,13 @@ export class OutboundLedger {
     );
   }
 
+  /** The newest entry of a label that may have been put on by now; null when none is that young. */
+  labelled(label: string, sinceMs: number): OutboundEntry | null {
+    const wanted = label.toLowerCase();
+    const entries = this.#entries("SELECT * FROM outbound WHERE created_ms >= ? AND attempts > 0 ORDER BY seq DESC LIMIT 100", sinceMs);
+    return entries.find(({ id }) => labelsOf(this.#log.byKey(id)?.event).includes(wanted)) ?? null;
+  }
+
   /** Our own message came back. */
   confirm(outboundId: string, providerId: string, nowMs: number): void {
     this.#change(outboundId, nowMs, (entry) => confirm(entry, providerId));
@@ -131,7 +138,7 @@ export class OutboundLedger {
     });
   }
 
-  #entries(query: string, ...bindings: string[]): OutboundEntry[] {
+  #entries(query: string, ...bindings: (string | number)[]): OutboundEntry[] {
     return this.#storage.sql
       .exec<{
         id: string;
@@ -155,6 +162,11 @@ export class OutboundLedger {
         detail: row.detail,
       }));
   }
+}
+
+function labelsOf(event: ThreadEvent | undefined): string[] {
+  const deed = event?.kind === "thread.outbound" ? event.outbound.deed : undefined;
+  return deed?.do === "label" ? deed.labels.map((label) => label.toLowerCase()) : [];
 }
 
 /** The ledger's row for a change of state; a step that leaves the state leaves no row. */

@@ -166,6 +166,19 @@ describe("the history checker", () => {
     ],
     [
       "R9",
+      "a confirmation of what was never said",
+      ({ thread: log }) => log.push({ kind: "thread.confirmed", outboundId: "out_other-x", providerId: "79" }),
+    ],
+    [
+      "R9",
+      "a pull request of ours that was put up for a decision",
+      ({ thread: log }) => {
+        const { trigger: of, ...rest } = accepted("d9", "observe") as Extract<SwitchyardEvent, { kind: "thread.accepted" }>;
+        log.push({ ...rest, trigger: { ...of, facts: { self: "marked" } } });
+      },
+    ],
+    [
+      "R9",
       "a message that was sent after its confirmation",
       ({ thread: log }) => log.splice(6, 0, { kind: "thread.sent", outboundId: out, providerId: "78" }),
     ],

@@ -31,7 +31,8 @@ describe("the outbound ledger", () => {
     const there = afterSend(begun, sent, 10);
     expect(there).toMatchObject({ state: "sent", inFlight: false, dueMs: null, providerId: "77" });
     expect(nextOutboundStep(there, 10, ageMs)).toEqual({ do: "nothing" });
-    expect(confirm(there, "77")).toMatchObject({ state: "confirmed", dueMs: null });
+    expect(confirm(there, "2077")).toMatchObject({ state: "confirmed", dueMs: null, providerId: "77" });
+    expect(confirm(begun, "77")).toMatchObject({ state: "confirmed", inFlight: false, dueMs: null, providerId: "77" });
   });
 
   test("[O2] [R10] a refusal for good fails it visibly; a passing one waits at least as long as the provider asked", () => {

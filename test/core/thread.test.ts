@@ -7,6 +7,7 @@ import {
   covers,
   isActive,
   isForRouter,
+  labelOfOurs,
   planAppend,
   planFlip,
   rekeyForTopic,
@@ -58,7 +59,7 @@ describe("what a thread does with a trigger", () => {
       verdict: verdict("request"),
       subscriptions: [],
       knownSeq: null,
-      echoState: null,
+      echo: null,
       saidLately: () => false,
       fromChannel: true,
       ...more,
@@ -95,7 +96,7 @@ describe("what a thread does with a trigger", () => {
     expect(plan(muted)).toEqual({ do: "ignore", rule: "rule.mute" });
     expect(plan({ ...muted, knownSeq: 7 })).toEqual({ do: "duplicate", seq: 7 });
     const echo = { ...trigger("d2"), facts: { echoOf: "out_a" } };
-    expect(plan({ ...muted, trigger: echo, echoState: "sent" })).toMatchObject({ do: "confirm" });
+    expect(plan({ ...muted, trigger: echo, echo: { id: "out_a", state: "sent" } })).toMatchObject({ do: "confirm" });
   });
 
   test("[R3] a known trigger changes nothing, also when the gate would ignore it now", () => {
@@ -104,9 +105,30 @@ describe("what a thread does with a trigger", () => {
 
   test("[T2] our own message confirms its row; quoted by a person in another thread it is a trigger like any other", () => {
     const echo = trigger("d2", { facts: { echoOf: "out_x" } });
-    expect(plan({ trigger: echo, echoState: "sent" })).toEqual({ do: "confirm", outboundId: "out_x", news: true });
-    expect(plan({ trigger: echo, echoState: "confirmed" })).toEqual({ do: "confirm", outboundId: "out_x", news: false });
-    expect(plan({ trigger: echo, echoState: null }).do).toBe("accept");
+    expect(plan({ trigger: echo, echo: { id: "out_x", state: "sent" } })).toEqual({ do: "confirm", outboundId: "out_x", news: true });
+    expect(plan({ trigger: echo, echo: { id: "out_x", state: "confirmed" } })).toEqual({ do: "confirm", outboundId: "out_x", news: false });
+    expect(plan({ trigger: echo, echo: null }).do).toBe("accept");
+  });
+
+  test("[O10] our own pull request begins its thread and asks nobody, whatever the rules say; to its branch it comes only as an echo", () => {
+    const opened = trigger("d3", { kind: "pull_request.opened", threadKey: "pull:7", facts: { self: "marked" } });
+    for (const outcome of ["request", "candidate", "record", "ignore"] as const)
+      expect(plan({ trigger: opened, verdict: verdict(outcome) })).toMatchObject({
+        do: "accept",
+        event: { mode: "decide", verdict: { outcome: "record", rule: "own.pull_request" } },
+      });
+    expect(plan({ trigger: opened, verdict: verdict("mute") }).do).toBe("ignore");
+    const atBranch = { ...opened, threadKey: "branch:switchyard/tsk_a", facts: { echoOf: "out_x" } };
+    expect(plan({ trigger: atBranch, subscriptions: [subscription()] })).toEqual({ do: "ignore", rule: "own.pull_request" });
+    expect(plan({ trigger: atBranch, echo: { id: "out_x", state: "sent" } }).do).toBe("confirm");
+  });
+
+  test("[O10] a label is ours only when our own account put it on", () => {
+    const labelled = { kind: "issues.labeled", facts: { self: "unmarked", label: "bug" } };
+    expect(labelOfOurs(labelled)).toBe("bug");
+    expect(labelOfOurs({ ...labelled, kind: "pull_request.labeled" })).toBe("bug");
+    expect(labelOfOurs({ ...labelled, facts: { label: "bug" } })).toBeNull();
+    expect(labelOfOurs({ ...labelled, kind: "issues.unlabeled" })).toBeNull();
   });
 
   test("[T8] what a channel brings and the ledger does not confirm is not the agent's, and keeps no claim to be", () => {
@@ -189,7 +211,7 @@ class ModelThread {
       verdict: verdict(outcome),
       subscriptions: this.subscriptions,
       knownSeq: knownSeq === 0 ? null : knownSeq,
-      echoState: null,
+      echo: null,
       saidLately: () => false,
       fromChannel: true,
     });

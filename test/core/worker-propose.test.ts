@@ -87,7 +87,7 @@ describe("a pull request", () => {
     expect(outputs(change)[0]).toMatch(why);
   });
 
-  test("[W24] once it is sent, the task follows the pull request's thread by itself", () => {
+  test.each(["sent", "confirmed"] as const)("[W24] once it is %s, the task follows the pull request's thread by itself", (arrived) => {
     const offer = offers(ask(withPush(), pull))[0]?.input.offer;
     if (offer === undefined) throw new Error("nothing was proposed");
     const view = {
@@ -95,7 +95,7 @@ describe("a pull request", () => {
       state: "released" as const,
       atMs: 0,
       untilMs: 9,
-      sent: { state: "sent" as const, providerId: "41", detail: null },
+      sent: { state: arrived, providerId: "41", detail: null },
     };
     const change = offerMoved(withPush(), view, rowOf, 5);
     const follows = threadIdOf("github", "acme/app", "pull:41");

@@ -137,6 +137,14 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
     ...repeated(said.map(({ id }) => id)).map((id) => `R9: ${id} was said twice in ${log.object}`),
     ...repeated(sent).map((id) => `R9: ${id} was sent twice from ${log.object}`),
     ...repeated(words.map(({ outboundId }) => outboundId)).map((id) => `R9: ${id} was decided twice in ${log.object}`),
+    ...confirmed
+      .filter(({ event }) => !said.some(({ id }) => id === event.outboundId))
+      .map(({ event }) => `R9: ${event.outboundId} was confirmed in ${log.object}, which never said it`),
+    ...only(log, "thread.accepted").flatMap(({ event: { trigger, verdict } }) =>
+      trigger.facts?.echoOf !== undefined || (trigger.facts?.self === "marked" && verdict.outcome !== "record")
+        ? [`R9: what we did ourselves came back to ${log.object} as news: ${trigger.id}`]
+        : [],
+    ),
     ...held
       .filter((id) => released.has(id) !== said.some((each) => each.id === id))
       .map((id) => `R9: the offer ${id} was said without a release, or released and not said, in ${log.object}`),

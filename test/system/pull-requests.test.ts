@@ -104,6 +104,24 @@ const pushEvent = (branch: string, before: string, after: string) =>
     commits: [],
   });
 
+/** GitHub tells of the pull request that we opened. */
+const opened = async (number: number, sha: string): Promise<void> => {
+  const pull = github.pulls(place).find((each) => each.number === number);
+  const repo = { id: 7, full_name: place };
+  await deliver("pull_request", {
+    action: "opened",
+    repository,
+    sender: user("switchyard-bot"),
+    pull_request: {
+      ...pull,
+      id: 2_000 + number,
+      author_association: "MEMBER",
+      head: { ...pull?.head, sha, repo },
+      base: { ...pull?.base, repo },
+    },
+  });
+};
+
 /** A router that dispatches what holds the token, and a worker's steps. */
 type Call = { tool: string; input: object };
 function script(token: string, steps: (Call | Call[])[]): void {
@@ -244,6 +262,7 @@ describe("a worker's branch", () => {
 
     const first = headOf(taskId);
     await pushEvent(branch, "", first);
+    await opened(number, first);
     await job(number, branch, first, "success");
     await job(number, branch, first, "failure");
     await untilSteps(token, 7);
@@ -262,6 +281,9 @@ describe("a worker's branch", () => {
     const [branchThread, pullThread] = [threadIdOf("github", place, branchKeyOf(taskId)), threadIdOf("github", place, `pull:${number}`)];
     const logs = await Promise.all([logOf("thread", branchThread), logOf("thread", pullThread), logOf("task", taskId)]);
     expect(checkHistory(logs)).toEqual([]);
+    expect(logs[0]?.events.filter(({ event }) => event.kind === "thread.confirmed")).toHaveLength(1);
+    const begun = logs[1]?.events.find(({ event }) => event.kind === "thread.accepted" && event.trigger.kind === "pull_request.opened");
+    expect(begun?.event).toMatchObject({ verdict: { outcome: "record" } });
     const followed = logs
       .slice(0, 2)
       .map(({ events }) => events.some(({ event }) => event.kind === "thread.subscribed" && event.taskId === taskId));

@@ -1,7 +1,7 @@
 import examples from "@octokit/webhooks-examples";
 import { describe, expect, test } from "vitest";
 import { parseGitHub } from "../../src/channels/github/parse.ts";
-import { childId } from "../../src/core/ids.ts";
+import { childId, threadIdOf } from "../../src/core/ids.ts";
 import { addMarker } from "../../src/core/marker.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { trigger as triggerSchema } from "../../src/protocol/trigger.ts";
@@ -268,6 +268,34 @@ describe("our own words", () => {
     const draft = one("issue_comment", commented({ body }));
     expect(draft.source.kind).toBe("people");
     expect(draft.trigger.facts?.echoOf).toBeUndefined();
+  });
+
+  describe("as a pull request", () => {
+    const branch = "switchyard/tsk_abc";
+    const head = { ref: branch, sha: "abc", repo: { id: 7, full_name: "acme/app" } };
+    const ofBranch = childId("out", threadIdOf("github", "acme/app", `branch:${branch}`), "pull");
+    const body = addMarker("session secret", ofBranch, "What and why.");
+    const opened = (more: object = {}, action = "opened") =>
+      drafts("pull_request", { action, repository, sender: person("switchyard-bot"), pull_request: pull({ body, head, ...more }) });
+
+    test("[O10] begin the thread of the pull request, and are a claim to the row of its branch", () => {
+      const [row, echo, ...others] = opened();
+      expect(others).toEqual([]);
+      expect(row?.trigger).toMatchObject({ threadKey: "pull:3", facts: { self: "marked", branch } });
+      expect(row?.trigger.facts?.echoOf).toBeUndefined();
+      expect(echo?.trigger).toMatchObject({ threadKey: `branch:${branch}`, externalId: "3", facts: { echoOf: ofBranch }, text: "" });
+    });
+
+    test.each([
+      ["edited by somebody", { body: body.replace("why", "who") }, "opened"],
+      ["of another branch", { head: { ...head, ref: "switchyard/tsk_other" } }, "opened"],
+      ["of a fork with our branch's name", { head: { ...head, repo: { id: 8, full_name: "stranger/app" } } }, "opened"],
+      ["closed", {}, "closed"],
+    ])("[O10] %s they are no echo", (_how, more, action) => {
+      const [row, ...others] = opened(more, action);
+      expect(others).toEqual([]);
+      expect(row?.trigger.facts?.self).not.toBe("marked");
+    });
   });
 
   test("an edit of our comment, or its deletion, is no echo", () => {

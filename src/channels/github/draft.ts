@@ -99,7 +99,11 @@ export function draftOf(delivery: Delivery, input: DraftInput): Draft {
     addressed: (input.addressed ?? false) && !unmarked,
     text: "",
     ...(input.externalId ? { externalId: String(input.externalId) } : {}),
-    facts: factsOf({ ...input.facts, url: linkOf(input.facts.url ?? null) ?? url, self: unmarked ? "unmarked" : null }),
+    facts: factsOf({
+      ...input.facts,
+      url: linkOf(input.facts.url ?? null) ?? url,
+      self: input.facts.self ?? (unmarked ? "unmarked" : null),
+    }),
     atMs: delivery.nowMs,
     hops: 0,
   };

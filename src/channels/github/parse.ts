@@ -1,8 +1,7 @@
 // GitHub's payloads become drafts of triggers: one a thread, with only what is needed. No I/O: who people are is looked up later.
-import { ownerOf, sha256Hex, threadIdOf } from "../../core/ids.ts";
-import { readMarker } from "../../core/marker.ts";
 import { mentions } from "../../core/mention.ts";
 import { isSmallTalk } from "../../core/small-talk.ts";
+import { branchThread, checkThreads, claimIn, echoOfPull, headFacts, type Thread } from "./branches.ts";
 import {
   type Actor,
   actorOf,
@@ -15,15 +14,7 @@ import {
   type Source,
   type Words,
 } from "./draft.ts";
-import {
-  type GitHubCheckPull,
-  type GitHubEvent,
-  type GitHubPull,
-  type GitHubUser,
-  isGitHubEvent,
-  type Payload,
-  payloads,
-} from "./payloads.ts";
+import { type GitHubEvent, type GitHubPull, type GitHubUser, isGitHubEvent, type Payload, payloads } from "./payloads.ts";
 
 /** Drafts, or why there is nothing to do. */
 export type Parsed = { drafts: [Draft, ...Draft[]] } | { ignored: string };
@@ -90,6 +81,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
       (action === "assigned" && isUs(payload.assignee, delivery)) ||
       (action === "review_requested" && isUs(payload.requested_reviewer, delivery));
     const asked = action === "assigned" ? `was assigned to ${delivery.login}` : `waits for a review by ${delivery.login}`;
+    const echo = action === "opened" ? echoOfPull(payload.repository.full_name, pull, kind, authorOf(pull, delivery), delivery) : [];
     return [
       {
         ...pullThread(payload.repository.full_name, pull, delivery),
@@ -104,9 +96,11 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           reviewer: payload.requested_reviewer?.login,
           merged: pull.merged ? "true" : null,
           draft: pull.draft ? "true" : null,
+          self: echo.length > 0 ? "marked" : null,
           ...headFacts(pull),
         },
       },
+      ...echo,
     ];
   },
 
@@ -217,8 +211,6 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
   },
 };
 
-type Thread = Pick<DraftInput, "place" | "threadKey" | "threadUrl" | "title">;
-
 /** GitHub counts issues and pull requests in one row of numbers and sends comments of both as `issue_comment`. */
 function issueThread(place: string, issue: Payload<"issues">["issue"], delivery: Delivery): Thread {
   const noun = issue.pull_request ? "pull" : "issue";
@@ -249,13 +241,6 @@ const titleOf = (noun: string, subject: Subject, delivery: Delivery): Draft["tit
   plain: `${noun} #${subject.number}`,
   words: subject.title?.trim() ? { text: subject.title.trim(), by: authorOf(subject, delivery) } : null,
 });
-
-/** A branch of another repository is never taken for ours of the same name. */
-function branchThread(place: string, branch: string, fork: string | null): Thread {
-  const name = fork ? `${fork}:${branch}` : branch;
-  const key = name.length <= 400 ? name : `${name.slice(0, 380)}~${sha256Hex(name).slice(0, 16)}`;
-  return { place, threadKey: `branch:${key}`, title: { plain: `Branch ${name}`, words: null } };
-}
 
 const authorOf = (of: { user: GitHubUser; author_association: string | null }, delivery: Delivery): Actor =>
   actorOf(of.user, of.author_association, delivery.login);
@@ -318,12 +303,8 @@ function commentWords(
   switch (action) {
     case "created":
     case "submitted": {
-      const marked = delivery.secret === null ? null : readMarker(delivery.secret, body);
-      const ours = marked && ownerOf(marked.outboundId, "thr") === threadIdOf("github", thread.place, thread.threadKey);
-      return {
-        said: { source, text: body, addressed: mentions(body, delivery.login) },
-        echo: ours ? { echoOf: marked.outboundId } : {},
-      };
+      const echoOf = claimIn(thread, body, delivery);
+      return { said: { source, text: body, addressed: mentions(body, delivery.login) }, echo: echoOf === null ? {} : { echoOf } };
     }
     case "edited": {
       const before = payload.changes?.body?.from ?? body;
@@ -340,52 +321,3 @@ const assignment = (text: string, subject: Words): Pick<DraftInput, "text" | "ad
   addressed: true,
   subject,
 });
-
-/** In a fork the name of the branch is a stranger's words: left out. */
-function headFacts(pull: GitHubPull): Record<string, string | null> {
-  const head = pull.head.repo?.id;
-  const fork = typeof head !== "number" || head !== pull.base.repo?.id;
-  return { sha: pull.head.sha, branch: fork ? null : pull.head.ref, base: pull.base.ref, fork: fork ? "true" : null, url: pull.html_url };
-}
-
-/** Checks belong to each of their pull requests, else to their branch. */
-function checkThreads(
-  repository: { full_name: string; id: number | null },
-  pulls: GitHubCheckPull[] | null | undefined,
-  branch: string | null | undefined,
-  head: string | null,
-  rest: Pick<DraftInput, "kind" | "source" | "externalId" | "facts">,
-): DraftInput[] | string {
-  const fork = head !== null && head.toLowerCase() !== repository.full_name.toLowerCase() ? head : null;
-  // GitHub lists pull requests of other repositories too when they hold the same commit.
-  const ours = (pulls ?? []).filter((pull) => {
-    const base = pull.base?.repo?.id;
-    return typeof base !== "number" || typeof repository.id !== "number" || base === repository.id;
-  });
-  const byNumber = new Map(ours.map((pull) => [pull.number, pull]));
-  if (byNumber.size > 0)
-    return [...byNumber.values()].map((pull) => {
-      const head = pull.head?.repo?.id;
-      const fromFork = fork !== null || typeof head !== "number" || head !== (pull.base?.repo?.id ?? repository.id);
-      return {
-        ...rest,
-        source: ciSource(rest.source, !fromFork),
-        place: repository.full_name,
-        threadKey: `pull:${pull.number}`,
-        title: { plain: `Pull request #${pull.number}`, words: null },
-        facts: { ...rest.facts, branch: fromFork ? null : branch, fork: fromFork ? "true" : null },
-      };
-    });
-  if (!branch) return "This check belongs to no branch and no pull request of the repository.";
-  // Without a pull request only `workflow_run` says whose branch it was; `head` null means that nobody said.
-  return [
-    {
-      ...rest,
-      source: ciSource(rest.source, head !== null && fork === null),
-      ...branchThread(repository.full_name, branch, fork),
-      facts: { ...rest.facts, branch, fork: fork === null ? null : "true" },
-    },
-  ];
-}
-
-const ciSource = (source: Source, own: boolean): Source => (source.kind === "ci" ? { ...source, own } : source);
