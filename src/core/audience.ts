@@ -1,4 +1,5 @@
 // Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
+import type { Offer } from "../protocol/offer.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
 
@@ -7,6 +8,9 @@ export const webAudience = (personId: string): string => `web ${personId}`;
 
 /** For everybody of the team, wherever they ask. */
 export const teamAudience = "";
+
+/** Of what it is not known who may hear it. */
+export const nobody = "nobody";
 
 /** [A8] The audience of a trigger's thread. */
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
@@ -19,12 +23,19 @@ export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principa
 export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote">): string =>
   start.source === "web" ? webAudience(start.quote.from.id) : `${start.source} ${start.place}`;
 
+/** [A9] Until it is said, a proposal is heard by whoever hears its task; where that is not known, by nobody. */
+export const offerAudience = ({ from }: Pick<Offer, "from">): string =>
+  from.audience ?? (from.source === "web" ? nobody : `${from.source} ${from.place}`);
+
 /**
  * [A8] Whether words of one audience may be handed to another: to itself, and from a shared place into a conversation of
  * one person of the team. What one person wrote in their own conversation goes nowhere else.
  */
 export const mayFlow = (from: string, to: string): boolean =>
-  from === teamAudience || from === to || (to.startsWith("web ") && !from.startsWith("web "));
+  from === teamAudience || from === to || (to.startsWith("web ") && isPlace(from));
+
+/** `source place`; what has no place is nobody's, or one thread's alone. */
+const isPlace = (audience: string): boolean => audience.includes(" ") && !audience.startsWith("web ");
 
 /** [A9] Whether something may be shown to a mind that answers several conversations: one of them at least may hear it. */
 export const mayReachAny = (from: string, readers: readonly string[]): boolean => readers.some((reader) => mayFlow(from, reader));

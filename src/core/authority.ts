@@ -1,4 +1,5 @@
 // Authority: structure, not prompt. Every rule about who may cause what is here.
+import type { Offer } from "../protocol/offer.ts";
 import { type Authority, authorities, type Lane, type Principal, type Role } from "../protocol/principal.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
 
@@ -45,6 +46,9 @@ export const rowTaints = (row: ThreadRow): boolean => {
       return false;
   }
 };
+
+/** [A7] The same of what a task proposed and nobody said yet. */
+export const offerTaints = ({ from }: Pick<Offer, "from">): boolean => from.tainted || laneOf(from.authority) === "public";
 
 /**
  * [A5] A command on a machine needs a root principal of the team and a worker free of public taint.

@@ -17,7 +17,7 @@ export type ScheduleEdit = { schedule: Schedule; what: "set" | "paused" | "resum
 
 const maxShown = 20;
 
-const scheduleAudience = ({ thread, by }: Schedule): string =>
+export const scheduleAudience = ({ thread, by }: Schedule): string =>
   thread.source === "web" ? webAudience(by.id) : `${thread.source} ${thread.place}`;
 
 /** What a turn of the team's lane says about time. */

@@ -49,6 +49,7 @@ export function isOwn(task: TaskState, id: string, own: Own): boolean {
     task.threads.includes(id) ||
     (id.startsWith("trg_") && thread !== null && task.threads.includes(thread)) ||
     (/^(rep|seg)_/.test(id) && ownerOf(id, "tsk") === taskId) ||
+    task.offers.some((offer) => offer.id === id) ||
     own.commandOf(id) !== null ||
     own.ownsArtifact(id)
   );

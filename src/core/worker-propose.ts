@@ -4,6 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Offer } from "../protocol/offer.ts";
 import type { Deed, OutboundIntent } from "../protocol/thread.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
+import { taskAudience } from "./audience.ts";
 import { branchKeyOf, branchOf } from "./branch.ts";
 import { excerpt } from "./context.ts";
 import { childId, threadIdOf } from "./ids.ts";
@@ -46,7 +47,11 @@ export function propose(change: Change, call: Proposing, step: number, facts: Fa
     ...(task.tainted ? { tainted: true } : {}),
     hops: 1,
   };
-  const offer: Offer = { outbound, title, from: { taskId, authority, tainted: task.tainted, source, place } };
+  const offer: Offer = {
+    outbound,
+    title,
+    from: { taskId, authority, tainted: task.tainted, source, place, audience: taskAudience(task.start) },
+  };
   task.proposals += 1;
   task.offers = [...task.offers, { id, kind: deed?.do ?? "comment", title, text: "", stage: "proposed" }];
   task.line = `proposing: ${title}`;

@@ -21,6 +21,8 @@ export type Offer = {
     /** Where the task was asked for. */
     source: string;
     place: string;
+    /** Who may hear it before it is said: whoever reads what the task says. */
+    audience?: string;
   };
   /** Nobody asked for it: no setting and no router releases it, only a person. */
   personOnly?: true;

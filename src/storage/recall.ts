@@ -1,6 +1,6 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
-import { audienceOf, mayReachAny, taskAudience, webAudience } from "../core/audience.ts";
-import { rowTaints, taints } from "../core/authority.ts";
+import { audienceOf, mayReachAny, offerAudience, taskAudience, webAudience } from "../core/audience.ts";
+import { offerTaints, rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
 import { rootOwnerOf } from "../core/thread.ts";
@@ -8,6 +8,7 @@ import { notesIdOf, readableNotes, threadOfNotes } from "../core/worker-notes.ts
 import { type Env, routerName } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
+import type { OfferView } from "../protocol/offer.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { artifactAbout, commandOutputType, getArtifact } from "./artifacts.ts";
@@ -77,10 +78,11 @@ async function read(objects: Places, id: string, page: number, readers: readonly
       return readMachine(objects, id);
     case "dec":
     case "fct":
+    case "sch":
       return objects.ROUTER.getByName(routerName).recall({ id });
     default:
       return {
-        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, nts_, art_, out_, dec_, fct_ or ep_.`,
+        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, nts_, art_, out_, dec_, fct_, sch_ or ep_.`,
         tainting: false,
       };
   }
@@ -205,6 +207,7 @@ async function readTask(objects: Places, id: string): Promise<Recalled | null> {
     decision: start.decisionId,
     machine: start.endpoint?.endpointId ?? null,
     modelCalls: card.modelCalls,
+    ...(card.offers === undefined ? {} : { proposals: card.offers.map((offer) => offer.id) }),
     at: new Date(start.atMs).toISOString(),
   };
   const asked = {
@@ -237,6 +240,7 @@ const reportLine = (report: Report, chars: number): object => ({
   report: report.id,
   kind: report.kind,
   confidence: report.confidence,
+  ...(report.offer === undefined ? {} : { proposal: report.offer }),
   at: new Date(report.atMs).toISOString(),
   text: excerpt(report.text, chars),
 });
@@ -281,15 +285,33 @@ async function readOutbound(objects: Places, id: string, page: number): Promise<
   const threadId = ownerOf(id, "thr");
   if (threadId === null) return null;
   const thread = objects.THREAD.getByName(threadId);
-  const [row, { info }] = await Promise.all([thread.row({ triggerId: id }), thread.read({ afterSeq: 0, limit: 1 })]);
-  if (row?.kind !== "outbound") return null;
-  const { outbound, state } = row;
+  const [row, view, { info }] = await Promise.all([
+    thread.row({ triggerId: id }),
+    thread.offered({ outboundId: id }),
+    thread.read({ afterSeq: 0, limit: 1 }),
+  ]);
+  const said = row?.kind === "outbound" ? row : null;
+  const outbound = said?.outbound ?? view?.offer.outbound;
+  if (outbound === undefined) return null;
   const text = slice(outbound.text, page);
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
-  const { triggerId: answers, taskId: task, reportId: report, decisionId: decision } = outbound;
-  const head = { said: id, thread: threadId, seq: row.seq, state, answers, task, report, decision, page, pages: pagesOf(outbound.text) };
-  return { text: lines({ ...head, text }), tainting: rowTaints(row), audience: threadAudience(info) };
+  const { triggerId: answers, taskId: task, reportId: report, decisionId: decision, deed } = outbound;
+  const state = said === null ? {} : { seq: said.seq, state: said.state };
+  const links = { answers, task, report, decision, page, pages: pagesOf(outbound.text) };
+  const head = { [said === null ? "not_said" : "said"]: id, thread: threadId, ...state, ...links, ...(view && proposalOf(view)), deed };
+  return {
+    text: lines({ ...head, text }),
+    tainting: (said !== null && rowTaints(said)) || (view !== null && offerTaints(view.offer)),
+    audience: said === null && view !== null ? offerAudience(view.offer) : threadAudience(info),
+  };
 }
+
+/** How a proposal stands, and whose word on it counted. */
+const proposalOf = ({ offer, state, untilMs, decided }: OfferView): object => ({
+  proposal: state,
+  what: offer.title,
+  ...(decided === undefined ? { until: new Date(untilMs).toISOString() } : { decided }),
+});
 
 async function readMachine(objects: Places, id: string): Promise<Recalled | null> {
   const machine = await objects.ENDPOINT.getByName(id).describe();

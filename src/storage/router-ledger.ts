@@ -1,9 +1,12 @@
 // A decision enters the log together with what it closes and the effects that carry it out: all of it, or nothing.
+import { nobody } from "../core/audience.ts";
 import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
 import { addFigures, decisionEntry, type Fact, factAudience, taskEntry } from "../core/router-memory.ts";
 import { type EffectResult, type EffectRow, effectRows, isAct, type PlannedDecision } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
+import { scheduleAudience } from "../core/router-schedule.ts";
+import { timeWords } from "../core/schedule.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Lane } from "../protocol/principal.ts";
@@ -17,6 +20,9 @@ import type { RouterStore } from "./router-store.ts";
 
 /** How long after a commit its effects are looked for, if nothing carried them out at once. */
 const effectsFallbackMs = 5_000;
+
+/** Runs of a schedule that a look at it shows. */
+const shownRuns = 5;
 
 type LedgerHooks = {
   decided: (decision: PlannedDecision, nowMs: number) => void;
@@ -100,6 +106,7 @@ export class RouterLedger {
       const text = JSON.stringify({ fact: id, ...fact, on: new Date(fact.atMs).toISOString() });
       return { text, tainting: false, audience: factAudience(fact) };
     }
+    if (id.startsWith("sch_")) return this.#recallSchedule(id);
     const decided = id.startsWith("dec_") ? this.log.byKey(id) : null;
     if (decided?.event.kind !== "router.decision") return null;
     const { kind: _, decisionId, effects, ...rest } = decided.event;
@@ -111,11 +118,24 @@ export class RouterLedger {
     };
   }
 
+  #recallSchedule(id: string): { text: string; tainting: boolean; audience: string } | null {
+    const schedule = this.schedules.get(id);
+    if (schedule === null) return null;
+    const { name, text, zone, thread, by, state, why, nextMs } = schedule;
+    const next = nextMs === null ? {} : { next: new Date(nextMs).toISOString() };
+    const runs = this.schedules.runs(id, shownRuns).map(({ dueMs, execution, delivery, taskId, missed, detail }) => ({
+      due: new Date(dueMs).toISOString(),
+      ...{ execution, delivery, task: taskId, missed, detail },
+    }));
+    const head = { schedule: id, name, when: timeWords(schedule), zone, thread: thread.threadId, by: by.name, state, why, ...next };
+    return { text: JSON.stringify({ ...head, text, runs }), tainting: false, audience: scheduleAudience(schedule) };
+  }
+
   /** A decision that nobody looks for by words is of the conversation whose items it settled. */
   #audienceOfSettled({ settles, threadId }: Extract<RouterEvent, { kind: "router.decision" }>): string {
     const [first = ""] = settles;
     const task = this.store.task(ownerOf(first, "tsk") ?? "");
-    return task?.audience ?? (this.memory.audienceOf(threadId ?? ownerOf(first, "thr") ?? "") || "nobody");
+    return task?.audience ?? (this.memory.audienceOf(threadId ?? ownerOf(first, "thr") ?? "") || nobody);
   }
 
   /** What the inlined context was worth in a turn: one event, and the sum. */

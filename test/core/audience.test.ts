@@ -1,7 +1,7 @@
 // What one person wrote in a conversation of their own must not be handed to a task, or an answer, that others read.
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { audienceOf, mayFlow, teamAudience } from "../../src/core/audience.ts";
+import { audienceOf, mayFlow, nobody, teamAudience } from "../../src/core/audience.ts";
 import { asLater } from "../../src/core/replay.ts";
 import type { KnownTask } from "../../src/core/router.ts";
 import { decideStep } from "../../src/core/router-decide.ts";
@@ -37,6 +37,8 @@ test("[A8] words flow within their audience, and from a shared place into a conv
   expect(mayFlow("web prs_a", "github acme/app")).toBe(false);
   expect(mayFlow("github acme/app", "web prs_a")).toBe(true);
   expect(mayFlow("github acme/private", "github acme/app")).toBe(false);
+  // Of what it is not known who may hear it, and what is one thread's alone, nobody else hears.
+  for (const from of [nobody, "thr_a"]) expect(mayFlow(from, "web prs_a") || mayFlow(from, "github acme/app")).toBe(false);
 });
 
 test.each([

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { mayRecall } from "../../src/core/worker-calls.ts";
 import { withCard } from "../../src/core/worker-card.ts";
 import { awaitsOffer, offerMoved } from "../../src/core/worker-offers.ts";
 import { nextMove } from "../../src/core/worker-session.ts";
@@ -72,5 +73,12 @@ describe("a proposal of a task", () => {
     expect(withCard(held, [], 5).task.card).toMatchObject({ status: "done", offers: [{ id: "out_a-b" }] });
     const { change, box } = moved(held.task, view("declined"));
     expect(change?.consumed?.seqs).toEqual(box.rows.map(({ seq }) => seq));
+  });
+
+  test("[W11] is the task's own to read, also when it is tainted; another's is not", () => {
+    const held = moved(between({ tainted: true }), view("held")).change?.task ?? between();
+    const own = { commandOf: () => null, ownsArtifact: () => false };
+    expect(mayRecall(held, "out_a-b", own)).toBe(true);
+    expect(mayRecall(held, "out_a-c", own)).toBe(false);
   });
 });

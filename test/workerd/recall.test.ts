@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { expect, test } from "vitest";
-import { childId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import { describe, expect, test } from "vitest";
+import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import type { Offer } from "../../src/protocol/offer.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { commandOutputType, putArtifact } from "../../src/storage/artifacts.ts";
@@ -131,6 +132,82 @@ test("an artifact is read page by page; output of a command is clean, anything e
   expect([first.tainting, (await recall(raw)).tainting]).toEqual([false, true]);
 });
 
+describe("a proposal", () => {
+  const where = { source: "github", place: "acme/recall", threadKey: "issue:40", title: "An issue" };
+  const threadId = threadIdOf(where.source, where.place, where.threadKey);
+  let made = 0;
+  /** Held in the thread of issue 40, by a task that was asked for in a conversation of its own. */
+  async function propose(from: Partial<Offer["from"]> = {}): Promise<Offer> {
+    const taskId = makeId("tsk", "proposer", ++made, Date.now());
+    const outbound = { id: childId("out", threadId, taskId), threadId, kind: "offer" as const, text: `words of ${made}`, taskId, hops: 1 };
+    const offer = {
+      outbound,
+      title: "Comment",
+      from: { taskId, authority: "member" as const, tainted: false, source: "web", place: "widget", audience: "web prs_ana", ...from },
+    };
+    await objects.THREAD.getByName(threadId).offer({ offer, about: where });
+    return offer;
+  }
+  const decide = (offer: Offer, verdict: "release" | "decline") =>
+    objects.THREAD.getByName(threadId).decideOffer({
+      outboundId: offer.outbound.id,
+      verdict,
+      by: member,
+      via: "person",
+      reason: "too soon",
+    });
+
+  test("is read by its id while it waits, after an eviction too, and once it is declined or released, with whose word that was", async () => {
+    const [held, declined, released] = [await propose(), await propose(), await propose()];
+    await decide(declined, "decline");
+    await decide(released, "release");
+    await evictDurableObject(objects.THREAD.getByName(threadId) as never);
+    const read = async ({ outbound }: Offer) => head((await recall(outbound.id)).text);
+    const common = { thread: threadId, what: "Comment · acme/recall issue 40" };
+    const waits = await read(held);
+    expect(waits).toMatchObject({
+      ...common,
+      not_said: held.outbound.id,
+      proposal: "held",
+      task: held.from.taskId,
+      text: held.outbound.text,
+    });
+    expect(waits.until).toMatch(/^20/);
+    expect(await read(declined)).toMatchObject({
+      ...common,
+      not_said: declined.outbound.id,
+      proposal: "declined",
+      decided: { by: "member", via: "person", reason: "too soon" },
+    });
+    expect(await read(released)).toMatchObject({ ...common, said: released.outbound.id, proposal: "released", seq: expect.any(Number) });
+  });
+
+  test("[A9] is heard by its task's conversation alone until it is said; then by the place where it was said", async () => {
+    const offer = await propose();
+    const secret = await propose({ audience: undefined } as object);
+    const inPlace = await propose({ source: "github", place: "acme/recall", audience: undefined } as object);
+    const shownTo = async ({ outbound }: Offer, reader: string) =>
+      (await recallObject(objects, { id: outbound.id, page: 1, readers: [reader] })).text;
+    expect(await shownTo(offer, "web prs_ana")).toContain(offer.outbound.text);
+    for (const reader of ["web prs_ben", "github acme/recall"]) {
+      expect(await shownTo(offer, reader)).toContain("belongs to another conversation");
+      expect(await shownTo(secret, reader)).toContain("belongs to another conversation");
+    }
+    expect(await shownTo(inPlace, "github acme/recall")).toContain(inPlace.outbound.text);
+    await decide(offer, "release");
+    for (const reader of ["web prs_ben", "github acme/recall"]) expect(await shownTo(offer, reader)).toContain(offer.outbound.text);
+  });
+
+  test("[A7] of a task that read public text, or that the public asked for, taints", async () => {
+    for (const [from, tainting] of [
+      [{}, false],
+      [{ tainted: true }, true],
+      [{ authority: "public" as const }, true],
+    ] as const)
+      expect((await recall((await propose(from)).outbound.id)).tainting).toBe(tainting);
+  });
+});
+
 test("an id that nobody knows, or that is none, is answered with a sentence", async () => {
   const nowhere = threadIdOf("github", "acme/recall", "issue:999");
   const ids = [
@@ -140,6 +217,8 @@ test("an id that nobody knows, or that is none, is answered with a sentence", as
     childId("rep", "tsk_nowhere", 1),
     childId("cmd", "ep_nowhere", 1),
     "art_nowhere",
+    "sch_nowhere",
+    childId("out", nowhere, 1),
   ];
   for (const id of ids) expect(await recall(id)).toEqual({ text: `There is nothing with the id ${id}.`, tainting: false });
   for (const id of ["", "hello", "ep_x", "trg_nodash", "../../etc/passwd"]) {

@@ -1,12 +1,14 @@
 // Schedules over the deployment's own router, threads and console.
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, test, vi } from "vitest";
+import { webAudience } from "../../src/core/audience.ts";
 import { threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import { rootThreadIdOf } from "../../src/core/thread.ts";
 import { routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
 import type { ScheduleLine, SchedulesAnswer } from "../../src/protocol/schedule.ts";
 import type { ThreadRow } from "../../src/protocol/thread.ts";
+import { recallObject } from "../../src/storage/recall.ts";
 import { member, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, bindings as objects, ok } from "./console-support.ts";
@@ -204,6 +206,16 @@ test("[RS6] operators list, make, pause, resume and cancel schedules; a person w
   expect((await asOperator("POST", `schedules/${id}/explode`)).status).toBe(404);
   await ok(asOperator("POST", `schedules/${id}/pause`));
   expect(await listed()).toMatchObject([{ state: "paused" }]);
+  // [A9] Read by its id, it is shown to whoever made it and in no other conversation.
+  const read = async (reader: string) => (await recallObject(objects, { id, page: 1, readers: [reader] })).text;
+  expect(JSON.parse(await read(webAudience(personId)))).toMatchObject({
+    schedule: id,
+    name: token,
+    when: "every 30 s",
+    state: "paused",
+    runs: [],
+  });
+  expect(await read(webAudience("prs_other"))).toContain("belongs to another conversation");
   await ok(asOperator("POST", `schedules/${id}/resume`));
   await evictDurableObject(router() as never);
   const nextMs = (await listed())[0]?.nextMs ?? 0;
