@@ -35,7 +35,7 @@ type Turn = {
   items: Map<string, InboxItem>;
   policies: Policy[];
   profiles: Profile[];
-  observed: Map<string, number>;
+  observed: Observed[];
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
 };
@@ -48,8 +48,8 @@ type StepInput = Required<Pick<TurnView, "progress" | "shortened" | "heard">> & 
   before: boolean;
 };
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
-/** A thread that moved by itself, up to `headSeq`. */
-export type Observed = { threadId: string; headSeq: number; line: string };
+/** A thread that moved by itself up to `headSeq`, and was looked at up to `seenSeq`. */
+export type Observed = { threadId: string; headSeq: number; seenSeq: number; line: string };
 type Step = Turn & {
   step: number;
   outcome: StepOutcome;
@@ -97,7 +97,7 @@ export class RouterSteps {
       items,
       policies,
       profiles,
-      observed: new Map(observed.map((each) => [each.threadId, each.headSeq])),
+      observed,
     };
     let messages = [...earlier, user];
     let kept: ModelMessage[] = [user];
@@ -228,7 +228,7 @@ export class RouterSteps {
       for (const decision of step.outcome.decisions) this.#ledger.commit(decision, nowMs);
       for (const { tool, settles, reason } of step.outcome.refused)
         log.append({ kind: "router.refused", turn: step.turn, tool, settles, reason }, nowMs);
-      for (const [threadId, seq] of step.observed) store.seen(threadId, seq);
+      for (const each of step.observed) store.seen(each);
       const stillFailing = store.queued(200, 1).some((item) => !step.items.has(item.id));
       const meta = afterModelAnswer(store.meta(), stillFailing);
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;

@@ -105,9 +105,9 @@ export class RouterTurns {
     const unseen = this.#ledger.store.unseen(maxObservedThreads);
     const answers = await Promise.allSettled(
       unseen.map(async ({ threadId, seenSeq }) => {
-        const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seenSeq, limit: 50 });
+        const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seenSeq, limit: 50, by: "router" });
         const { info, rows } = await withTimeout(read, observeTimeoutMs, threadId);
-        return { threadId, headSeq: rows.at(-1)?.seq ?? info.headSeq, line: observedLine(info, rows) };
+        return { threadId, headSeq: info.headSeq, seenSeq: rows.at(-1)?.seq ?? info.headSeq, line: observedLine(info, rows) };
       }),
     );
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));

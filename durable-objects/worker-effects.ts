@@ -82,7 +82,7 @@ export class WorkerEffects {
     this.#host.decide((nowMs) => {
       store.effectDone(stored);
       const task = store.task();
-      return task && offerRefused(task, offer, reason, (item) => store.receive([item])[0] ?? null, nowMs);
+      return task && offerRefused(task, offer, reason, (item) => store.inbox.receive([item])[0] ?? null, nowMs);
     });
     this.#host.step();
   }

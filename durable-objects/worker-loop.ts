@@ -54,7 +54,7 @@ export class WorkerLoop {
     this.#config = readConfig(env);
     this.#db = env.DB;
     this.#model = createModel(this.#config.model.worker);
-    this.log = new EventLog<TaskEvent>(ctx.storage.sql);
+    this.log = new EventLog<TaskEvent>(ctx.storage.sql, { items: true });
     this.store = new WorkerStore(ctx.storage.sql, this.log);
     this.#effects = new WorkerEffects({
       name,
@@ -79,8 +79,12 @@ export class WorkerLoop {
   decide(decision: (nowMs: number) => Change | null): void {
     const nowMs = Date.now();
     this.#ctx.storage.transactionSync(() => {
+      this.store.inbox.begin();
       const change = decision(nowMs);
-      if (change === null) return;
+      if (change === null) {
+        this.store.inbox.enter([], nowMs);
+        return;
+      }
       this.store.putCommands(change.commands);
       this.store.save(withCard(change, this.store.openCommands(), nowMs), nowMs);
       this.#arm(nowMs);
@@ -110,7 +114,7 @@ export class WorkerLoop {
   }
 
   #loopDueMs(task: TaskState, nowMs: number): number | null {
-    const move = nextMove(task, this.store.pending(), this.store.openCommands(), nowMs);
+    const move = nextMove(task, this.store.inbox.pending(), this.store.openCommands(), nowMs);
     if (move.move === "sleep") return move.untilMs;
     return nowMs + (move.move === "call" ? limits.heartbeatMs : fallbackMs);
   }
@@ -138,7 +142,7 @@ export class WorkerLoop {
       const task = this.store.task();
       if (task === null) return;
       const facts = { agentName: this.#config.agentName, model: this.#model.name, nowMs };
-      const pending = this.store.pending();
+      const pending = this.store.inbox.pending();
       const move = nextMove(task, pending, this.store.openCommands(), nowMs);
       switch (move.move) {
         case "sleep":
@@ -211,19 +215,19 @@ export class WorkerLoop {
         return null;
       }
       const open = this.store.openCommands();
-      if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.unread(), open, { model, ms, nowMs });
+      if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.inbox.unread(), open, { model, ms, nowMs });
       return decideReply(task, answer.reply, {
         model,
         ms,
         nowMs,
-        pending: this.store.pending(),
-        backlog: this.store.backlog(),
+        pending: this.store.inbox.pending(),
+        backlog: this.store.inbox.backlog(),
         profiles: this.#profiles,
         open,
         commandOf: (commandId) => this.store.command(commandId),
         ownsArtifact: (artifactId) => this.store.ownsArtifact(artifactId),
         allCommands: () => this.store.allCommands(),
-        itemOf: (key) => this.store.item(key),
+        itemOf: (key) => this.store.inbox.item(key),
         commandFor,
       });
     });

@@ -2,7 +2,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { taskAudience } from "../src/core/audience.ts";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
-import { inboxEvent } from "../src/core/worker-context.ts";
 import { acceptTask, cancelTask, machineStopped } from "../src/core/worker-end.ts";
 import { childReported } from "../src/core/worker-family.ts";
 import { adoptTask, reopenTask } from "../src/core/worker-follow.ts";
@@ -50,7 +49,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     const profile = await profileFor(this.env.DB, input.profile, Date.now());
     this.#loop.decide((nowMs) => {
       if (this.#store.task() !== null) return null;
-      return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.pending(), nowMs, profile);
+      return startTask(input, this.#store.earlyThreads(), this.#store.tombstone(), this.#store.inbox.pending(), nowMs, profile);
     });
     await this.#loop.fault("worker.started");
     this.#loop.kick();
@@ -72,15 +71,14 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 
   #receive(items: InboxItem[], threadId: ThreadId | null): void {
     this.#loop.decide((nowMs) => {
-      const rows = this.#store.receive(items);
+      const rows = this.#store.inbox.receive(items);
       const task = this.#store.task();
       if (task === null) {
         if (threadId !== null) this.#store.addEarlyThread(threadId);
-        for (const { key, item } of rows) this.#loop.log.append(inboxEvent(key, item), nowMs);
         return null;
       }
       if (rows.length === 0) return null;
-      return received(task, rows, { threadId, unread: this.#store.unread(), open: this.#store.openCommands(), nowMs });
+      return received(task, rows, { threadId, unread: this.#store.inbox.unread(), open: this.#store.openCommands(), nowMs });
     });
     this.#loop.kick();
   }
@@ -95,8 +93,8 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
         );
         return null;
       }
-      const row = this.#store.receive([{ kind: "result", tool: command.tool, result: input }])[0];
-      return row === undefined ? null : commandSettled(task, command, input, row, this.#store.pending());
+      const row = this.#store.inbox.receive([{ kind: "result", tool: command.tool, result: input }])[0];
+      return row === undefined ? null : commandSettled(task, command, input, row, this.#store.inbox.pending());
     });
     this.#loop.kick();
   }
@@ -114,7 +112,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     const { by, reason } = input;
     this.#loop.decide((nowMs) => {
       const task = this.#store.task();
-      if (task !== null) return cancelTask(task, by, reason, this.#store.unread(), this.#store.openCommands(), nowMs);
+      if (task !== null) return cancelTask(task, by, reason, this.#store.inbox.unread(), this.#store.openCommands(), nowMs);
       // Whose task it will be is not known yet: the start compares again.
       if (!atLeast(authorityOf(by), "member")) throw new Fault("forbidden", "Only a member of the team may stop this task.");
       this.#store.bury({ by, reason });
@@ -127,7 +125,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void> {
     this.#loop.decide((nowMs) => {
       const task = this.#store.task();
-      return task === null ? null : machineStopped(task, input, this.#store.unread(), this.#store.openCommands(), nowMs);
+      return task === null ? null : machineStopped(task, input, this.#store.inbox.unread(), this.#store.openCommands(), nowMs);
     });
     this.#loop.kick();
   }
@@ -157,15 +155,15 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   }
 
   async offerMoved(input: OfferView): Promise<void> {
-    this.#loop.decide((nowMs) => offerMoved(this.#started(), input, (item) => this.#store.receive([item])[0] ?? null, nowMs));
+    this.#loop.decide((nowMs) => offerMoved(this.#started(), input, (item) => this.#store.inbox.receive([item])[0] ?? null, nowMs));
     this.#loop.kick();
   }
 
   async childReport(input: Report): Promise<void> {
     this.#loop.decide((nowMs) => {
       const task = this.#started();
-      const row = this.#store.receive([{ kind: "child", report: input }])[0];
-      return row === undefined ? null : childReported(task, row, input, this.#store.unread(), nowMs);
+      const row = this.#store.inbox.receive([{ kind: "child", report: input }])[0];
+      return row === undefined ? null : childReported(task, row, input, this.#store.inbox.unread(), nowMs);
     });
     this.#loop.kick();
   }
@@ -173,7 +171,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async amend(input: Parameters<WorkerSessionRpc["amend"]>[0]): ReturnType<WorkerSessionRpc["amend"]> {
     let outcome: Amended = "late";
     this.#loop.decide(() => {
-      const amended = amendMessage(this.#started(), input, this.#store.unread());
+      const amended = amendMessage(this.#started(), input, this.#store.inbox.unread());
       outcome = amended.outcome;
       return amended.change;
     });
@@ -194,7 +192,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
       profile: task.profile.name,
       reports: store.reports(),
       notes: store.notes(),
-      backlog: task.backlog.flatMap(({ key }) => queuedMessage(key, store.item(key))),
+      backlog: task.backlog.flatMap(({ key }) => queuedMessage(key, store.inbox.item(key))),
       children: task.children.map(({ taskId, title, profile, share, open }) => ({ taskId, title, profile, share, open })),
     };
   }

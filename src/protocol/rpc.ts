@@ -84,7 +84,7 @@ export interface ThreadRpc extends ObjectRpc {
   /** On a root: frames of a topic, for the root's sockets. Not taken before `attachTopic`, so that a page knows the topic first. */
   mirror(input: { topicThreadId: ThreadId; frames: WidgetServerFrame[] }): Promise<{ taken: boolean }>;
   /** Rows after a sequence number, oldest first. */
-  read(input: { afterSeq: number; limit: number }): Promise<{ info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] }>;
+  read(input: { afterSeq: number; limit: number; by?: "router" }): Promise<{ info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] }>;
   row(input: { triggerId: TriggerId }): Promise<ThreadRow | null>;
   /** Close the sockets of a principal who was revoked. */
   revoke(input: { principalId: string }): Promise<{ closed: number }>;

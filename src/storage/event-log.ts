@@ -15,9 +15,9 @@ export class EventLog<E extends SwitchyardEvent> {
 
   /**
    * `indexed`: which events are found by the triggers, tasks and decisions that they name, without reading the others; for objects that
-   * live for months. Each name is a row.
+   * live for months. Each name is a row. `items`: a row may hold what it tells of, for the object alone.
    */
-  constructor(sql: SqlStorage, { indexed = null }: { indexed?: ((event: E) => boolean) | null } = {}) {
+  constructor(sql: SqlStorage, { indexed = null, items = false }: { indexed?: ((event: E) => boolean) | null; items?: boolean } = {}) {
     this.#sql = sql;
     this.#indexed = indexed;
     // A log of an earlier version has its own index over all rows, and keeps it.
@@ -25,14 +25,19 @@ export class EventLog<E extends SwitchyardEvent> {
       sql.exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT, body TEXT NOT NULL)");
       sql.exec("CREATE UNIQUE INDEX log_key ON log (key) WHERE key IS NOT NULL");
     }
+    if (items && sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log' AND instr(sql, ' item ') > 0").toArray().length === 0)
+      sql.exec("ALTER TABLE log ADD COLUMN item TEXT");
     if (indexed !== null) this.#openIndex();
   }
 
   /** Appends an event and returns its sequence number. Call it inside the transaction of the change that it records. */
-  append(event: E, atMs: number, key: string | null = null): number {
+  append(event: E, atMs: number, key: string | null = null, item: string | null = null): number {
     const body = JSON.stringify(event);
     const row = this.#sql
-      .exec<{ seq: number }>("INSERT INTO log (at_ms, kind, key, body) VALUES (?, ?, ?, ?) RETURNING seq", atMs, event.kind, key, body)
+      .exec<{ seq: number }>(
+        `INSERT INTO log (at_ms, kind, key, body${item === null ? "" : ", item"}) VALUES (?, ?, ?, ?${item === null ? "" : ", ?"}) RETURNING seq`,
+        ...[atMs, event.kind, key, body, ...(item === null ? [] : [item])],
+      )
       .one();
     if (this.#indexed?.(event)) this.#index(row.seq, body);
     return row.seq;

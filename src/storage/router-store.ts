@@ -303,8 +303,9 @@ export class RouterStore {
       .map((row) => ({ threadId: row.thread_id, seenSeq: row.seen_seq }));
   }
 
-  seen(threadId: string, seq: number): void {
-    this.#sql.exec("UPDATE moved SET seen_seq = max(seen_seq, ?) WHERE thread_id = ?", seq, threadId);
+  seen({ threadId, headSeq, seenSeq }: { threadId: string; headSeq: number; seenSeq: number }): void {
+    const update = "UPDATE moved SET seen_seq = max(seen_seq, ?), head_seq = max(head_seq, ?) WHERE thread_id = ?";
+    this.#sql.exec(update, seenSeq, headSeq, threadId);
   }
 
   addQuestion(question: Question): void {

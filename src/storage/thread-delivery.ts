@@ -49,6 +49,11 @@ export class Delivery {
     this.kick();
   }
 
+  /** While the deadline after a burst is still to come, it does this for all of the burst. */
+  keepCursors(): void {
+    if (this.#alarms.due("after") === null) this.#store.keepCursors();
+  }
+
   /** Starts delivery to whoever waits for something. */
   kick(): void {
     const targets = this.#waiting();
@@ -99,6 +104,7 @@ export class Delivery {
       this.#alarms.set("deliver", "deliver", retryAtMs(Date.now(), this.#attempts), String(this.#attempts));
     }
     this.#failed = false;
+    this.keepCursors();
     this.#hooks.settled(waiting);
   }
 
@@ -130,7 +136,7 @@ export class Delivery {
     const first = rows[0];
     if (!first) {
       // Only rows that nobody decides in this stretch of the log: what waits is further on.
-      store.raise("router.cursor", throughSeq);
+      store.took("router.cursor", throughSeq);
       return store.routerWaiting() !== null;
     }
     const call = this.#env.ROUTER.getByName(routerName).deliver({
@@ -141,7 +147,7 @@ export class Delivery {
     });
     const taken = (await withTimeout(call, callTimeoutMs, "The router")).throughSeq;
     if (taken < first.seq) throw new Fault("unavailable", `The router took no row of ${about.threadId}.`);
-    store.raise("router.cursor", taken >= (rows.at(-1)?.seq ?? 0) ? throughSeq : taken);
+    store.took("router.cursor", taken >= (rows.at(-1)?.seq ?? 0) ? throughSeq : taken);
     return true;
   }
 
@@ -181,7 +187,7 @@ export class Delivery {
     const call = this.#env.THREAD.getByName(rootThreadId).mirror({ topicThreadId: threadId, frames });
     const { taken } = await withTimeout(call, callTimeoutMs, rootThreadId);
     if (!taken) throw new Fault("unavailable", `${rootThreadId} does not know the topic ${threadId} yet.`);
-    store.raise("mirror.cursor", rows.at(-1)?.seq ?? 0);
+    store.took("mirror.cursor", rows.at(-1)?.seq ?? 0);
     for (const card of cards) store.mirroredCard(card);
     return true;
   }

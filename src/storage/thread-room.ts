@@ -234,6 +234,7 @@ export class ThreadRoom {
   /** What rows leave to do besides their delivery, which it looks after too. One part that fails is tried again by itself. */
   async #afterwards(): Promise<undefined> {
     this.#delivery.late();
+    this.store.keepCursors();
     const parts = { moved: () => this.#tellMoved(), index: () => this.#index() };
     for (const [id, part] of Object.entries(parts))
       try {
@@ -250,10 +251,10 @@ export class ThreadRoom {
     if (!this.store.subscriptions().some(isActive)) return undefined;
     const about = this.store.about();
     const headSeq = this.store.headRow();
-    if (!about || headSeq <= this.store.mark("moved.seq")) return undefined;
+    if (!about || this.store.routerKnows() || headSeq <= this.store.mark("moved.read")) return undefined;
     const call = this.#env.ROUTER.getByName(routerName).moved({ threadId: about.threadId, headSeq });
     await withTimeout(call, callTimeoutMs, "The router");
-    this.store.raise("moved.seq", headSeq);
+    this.store.raise("moved.told", headSeq);
     return undefined;
   }
 

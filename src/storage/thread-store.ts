@@ -24,8 +24,10 @@ export type ThreadAbout = {
   viewerId?: string;
 };
 
-/** Cursors and marks of a thread, each one number. */
-export type Mark = "router.cursor" | "mirror.cursor" | "moved.seq" | "busy";
+/** How far a target took the log. */
+type CursorMark = "router.cursor" | "mirror.cursor";
+/** Cursors and marks of a thread, each one number. `moved`: up to where the router was told of it, and up to where it looked. */
+export type Mark = CursorMark | "moved.told" | "moved.read" | "busy";
 
 const schema = `
 CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL);
@@ -49,6 +51,8 @@ export class ThreadStore {
   readonly #sql: SqlStorage;
   /** Rows up to here are not for the router; rows never change. */
   #routerPassedSeq = 0;
+  /** Cursors further on than their rows say, by what writes them. */
+  readonly #taken = new Map<string, { seq: number; keep: () => void }>();
 
   /** Whether this thread has ever kept anything. */
   static exists(sql: SqlStorage): boolean {
@@ -94,7 +98,8 @@ export class ThreadStore {
   }
 
   mark(name: Mark): number {
-    return this.#sql.exec<{ value: number }>("SELECT value FROM mark WHERE name = ?", name).toArray()[0]?.value ?? 0;
+    const stored = this.#sql.exec<{ value: number }>("SELECT value FROM mark WHERE name = ?", name).toArray()[0]?.value ?? 0;
+    return Math.max(stored, this.#taken.get(name)?.seq ?? 0);
   }
 
   setMark(name: Mark, value: number): void {
@@ -108,6 +113,27 @@ export class ThreadStore {
       name,
       value,
     );
+  }
+
+  /** [T12] A target took the log up to here. `keepCursors` writes it: lost before that, its rows are handed over again to whom they are known. */
+  took(name: CursorMark, seq: number): void {
+    this.#take(name, seq, () => this.raise(name, seq));
+  }
+
+  /** The same of a subscriber. */
+  advance({ taskId, decisionId }: Subscription, seq: number): void {
+    const update = "UPDATE subscription SET cursor = ? WHERE task_id = ? AND decision_id = ? AND cursor < ?";
+    this.#take(`${taskId} ${decisionId}`, seq, () => this.#sql.exec(update, seq, taskId, decisionId, seq));
+  }
+
+  #take(whose: string, seq: number, keep: () => void): void {
+    if (seq > (this.#taken.get(whose)?.seq ?? 0)) this.#taken.set(whose, { seq, keep });
+  }
+
+  /** Writes how far each target is: once for a burst, not for each row. */
+  keepCursors(): void {
+    for (const { keep } of this.#taken.values()) keep();
+    this.#taken.clear();
   }
 
   /** Sequence number of the last row of the conversation. */
@@ -173,6 +199,16 @@ export class ThreadStore {
     }
   }
 
+  /** [RI4] Whether the router has heard that there is something new here, and did not look since. */
+  routerKnows(): boolean {
+    return this.mark("moved.told") > this.mark("moved.read");
+  }
+
+  /** The router reads, and knows of all there is: of what comes next it is told again. */
+  routerLooked(): void {
+    if (this.routerKnows()) this.raise("moved.read", this.headRow());
+  }
+
   /** Skips rows that nobody decides, so that looking for waiting ones stays cheap in a long log. */
   skipDecided(): void {
     const head = this.log.headSeq();
@@ -207,7 +243,7 @@ export class ThreadStore {
         decisionId: row.decision_id,
         fromSeq: row.from_seq,
         cutSeq: row.cut_seq,
-        cursor: row.cursor,
+        cursor: Math.max(row.cursor, this.#taken.get(`${row.task_id} ${row.decision_id}`)?.seq ?? 0),
         endSeq: row.end_seq,
         tainted: row.tainted === 1,
       }));
@@ -228,16 +264,6 @@ export class ThreadStore {
 
   endSubscriptions(taskId: TaskId, endSeq: number): void {
     this.#sql.exec("UPDATE subscription SET end_seq = ? WHERE task_id = ? AND end_seq IS NULL", endSeq, taskId);
-  }
-
-  advance(subscription: Subscription, cursor: number): void {
-    this.#sql.exec(
-      "UPDATE subscription SET cursor = ? WHERE task_id = ? AND decision_id = ? AND cursor < ?",
-      cursor,
-      subscription.taskId,
-      subscription.decisionId,
-      cursor,
-    );
   }
 
   /** Whether rows of `fromSeq` and after bring public text along. */
@@ -310,9 +336,10 @@ const quoted = (kinds: readonly string[]): string => kinds.map((kind) => `'${kin
 export function readThread(
   store: ThreadStore | undefined,
   threadId: string,
-  range: { afterSeq: number; limit: number },
+  range: Parameters<ThreadRpc["read"]>[0],
 ): Awaited<ReturnType<ThreadRpc["read"]>> {
   const about = store?.about();
   if (!store || !about) return { info: unknownThread(threadId), rows: [], cards: [] };
+  if (range.by === "router") store.routerLooked();
   return { info: store.info(about), rows: store.rowsAfter(range.afterSeq, range.limit), cards: store.cards() };
 }

@@ -1,12 +1,8 @@
-// A worker session's rows: state, inbox, transcript, calls, commands, effects and reports, in its own SQLite.
+// A worker session's rows: state, transcript, calls, commands, effects and reports, in its own SQLite.
 import {
   type Change,
   completeTask,
   effectAddress,
-  heldStep,
-  type InboxItem,
-  type InboxRow,
-  inboxKey,
   type StepCall,
   type TaskState,
   type Tombstone,
@@ -17,6 +13,7 @@ import type { TaskEvent } from "../protocol/events.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { EventLog } from "./event-log.ts";
+import { WorkerInbox } from "./worker-inbox.ts";
 
 /** An effect as stored. `version` tells a newer one of the same id from the one that was carried out. */
 export type StoredEffect = { id: string; version: number; target: string; attempts: number; effect: WorkerEffect };
@@ -24,9 +21,6 @@ export type StoredEffect = { id: string; version: number; target: string; attemp
 const tables = [
   "CREATE TABLE IF NOT EXISTS note (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
-  // `step` is null until a step takes the row.
-  "CREATE TABLE IF NOT EXISTS inbox (seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL, step INTEGER)",
-  "CREATE INDEX IF NOT EXISTS inbox_pending ON inbox (seq) WHERE step IS NULL",
   "CREATE TABLE IF NOT EXISTS transcript (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS call (step INTEGER NOT NULL, call_id TEXT NOT NULL, at INTEGER NOT NULL, tool TEXT NOT NULL, output TEXT, tainting INTEGER NOT NULL, PRIMARY KEY (step, call_id)) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS command (id TEXT PRIMARY KEY, open INTEGER NOT NULL, artifact_id TEXT, body TEXT NOT NULL) WITHOUT ROWID",
@@ -39,16 +33,18 @@ const tables = [
 export class WorkerStore {
   readonly #sql: SqlStorage;
   readonly #log: EventLog<TaskEvent>;
+  readonly inbox: WorkerInbox;
 
   /** Whether this object keeps anything yet. */
   static exists(sql: SqlStorage): boolean {
-    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'inbox'").toArray().length > 0;
+    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'transcript'").toArray().length > 0;
   }
 
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
     this.#sql = sql;
     this.#log = log;
     for (const table of tables) sql.exec(table);
+    this.inbox = new WorkerInbox(sql, log);
   }
 
   task(): TaskState | null {
@@ -77,49 +73,6 @@ export class WorkerStore {
   addEarlyThread(threadId: string): void {
     const known = this.earlyThreads();
     if (!known.includes(threadId)) this.#write("threads", [...known, threadId]);
-  }
-
-  /** Puts items into the inbox, each once; returns those that are new. */
-  receive(items: readonly InboxItem[]): InboxRow[] {
-    return items.flatMap((item) => {
-      const key = inboxKey(item);
-      const row = this.#sql
-        .exec<{ seq: number }>(
-          "INSERT INTO inbox (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING RETURNING seq",
-          key,
-          JSON.stringify(item),
-        )
-        .toArray()[0];
-      return row ? [{ seq: row.seq, key, item }] : [];
-    });
-  }
-
-  /** Rows that the next step takes, oldest first. */
-  pending(): InboxRow[] {
-    return this.#inbox("step IS NULL");
-  }
-
-  /** Rows of the backlog, oldest first. */
-  backlog(): InboxRow[] {
-    return this.#inbox(`step = ${heldStep}`);
-  }
-
-  /** All rows that no step took, oldest first. */
-  unread(): InboxRow[] {
-    return this.#inbox(`step IS NULL OR step = ${heldStep}`);
-  }
-
-  #inbox(where: string): InboxRow[] {
-    return this.#sql
-      .exec<{ seq: number; key: string; body: string }>(`SELECT seq, key, body FROM inbox WHERE ${where} ORDER BY seq`)
-      .toArray()
-      .map(({ seq, key, body }) => ({ seq, key, item: JSON.parse(body) as InboxItem }));
-  }
-
-  /** What came under an id, whether a step took it or not. */
-  item(key: string): InboxItem | null {
-    const row = this.#sql.exec<{ body: string }>("SELECT body FROM inbox WHERE key = ?", key).toArray()[0];
-    return row ? (JSON.parse(row.body) as InboxItem) : null;
   }
 
   /** What a request begins with: what stands for the parts that were put aside, then every row after them. */
@@ -225,12 +178,9 @@ export class WorkerStore {
   /** Everything else of a change. Call it, with `putCommands`, inside one transaction. */
   save(change: Change, nowMs: number): void {
     this.putTask(change.task);
-    for (const event of change.events) this.#log.append(event, nowMs);
+    for (const event of this.inbox.enter(change.events, nowMs)) this.#log.append(event, nowMs);
     for (const message of change.messages) this.#sql.exec("INSERT INTO transcript (body) VALUES (?)", JSON.stringify(message));
-    for (const { seq, item } of change.edited) this.#sql.exec("UPDATE inbox SET body = ? WHERE seq = ?", JSON.stringify(item), seq);
-    for (const { seq, step } of change.moved) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", step, seq);
-    if (change.consumed !== null)
-      for (const seq of change.consumed.seqs) this.#sql.exec("UPDATE inbox SET step = ? WHERE seq = ?", change.consumed.step, seq);
+    this.inbox.move(change);
     change.calls.forEach((call, at) => {
       this.#sql.exec(
         "INSERT INTO call (step, call_id, at, tool, output, tainting) VALUES (?, ?, ?, ?, ?, ?)",

@@ -234,7 +234,7 @@ test("[R23] asking about a task that never was keeps nothing", async () => {
   expect(await stub.events({ afterSeq: 0, limit: 10 })).toEqual([]);
   await stub.poke();
   await runInDurableObject(stub as never, (_instance, state) => {
-    expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'inbox'").toArray()).toEqual([]);
+    expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'transcript'").toArray()).toEqual([]);
   });
 });
 
