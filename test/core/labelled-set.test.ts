@@ -2,20 +2,21 @@ import { describe, expect, test } from "vitest";
 import { defaultRules, judge } from "../../src/core/gate.ts";
 import { playFast, triggerOf } from "../eval/lib/fast.ts";
 import { figuresOf, maxFalseProactive } from "../eval/lib/figures.ts";
-import { readSet } from "../eval/lib/labelled.ts";
+import { heldOut, readSet, setNames } from "../eval/lib/labelled.ts";
 import { becameOf } from "../eval/lib/outcome.ts";
 
-const [unseen, known] = [readSet("unseen"), readSet("known")];
+const [far, known] = [heldOut.map((name) => readSet(name)), readSet("known")];
+const all = setNames.flatMap((name) => readSet(name));
 
 describe("the labelled messages", () => {
   test("are at least 200, half of them by somebody who had not seen the rules", () => {
-    expect(unseen.length + known.length).toBeGreaterThanOrEqual(200);
-    expect(unseen.length).toBeGreaterThanOrEqual(known.length);
-    expect(new Set([...unseen, ...known].map(({ id }) => id)).size).toBe(unseen.length + known.length);
+    expect(all.length).toBeGreaterThanOrEqual(200);
+    expect(far.flat().length).toBeGreaterThanOrEqual(known.length);
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
   });
 
   test("on GitHub are addressed exactly where they are labelled so", () => {
-    const github = [...unseen, ...known].filter(({ source }) => source === "github");
+    const github = all.filter(({ source }) => source === "github");
     expect(github.filter((line) => triggerOf(line).addressed !== line.addressed).map(({ id }) => id)).toEqual([]);
   });
 
@@ -30,7 +31,7 @@ describe("the labelled messages", () => {
 
 describe("the shipped rules with the offline router", () => {
   test("[G2] speak or act in at most 2 % of the messages where silence is right", () => {
-    for (const set of [unseen, known]) {
+    for (const set of [...far, known]) {
       const outcomes = set.map(playFast);
       const { falseProactive, undecided } = figuresOf(outcomes);
       expect(undecided).toBe(0);
@@ -45,10 +46,12 @@ describe("the shipped rules with the offline router", () => {
   });
 
   test("answer or act on what is asked of them, start nothing where words are asked for, and start what they can", () => {
-    const [far, near] = [figuresOf(unseen.map(playFast)), figuresOf(known.map(playFast))];
-    expect(far.heard).toBeGreaterThanOrEqual(0.97);
-    expect(near.heard).toBeGreaterThanOrEqual(0.97);
-    expect(far.actedForAnswer + near.actedForAnswer).toBe(0);
+    for (const set of [...far, known]) {
+      const { heard, actedForAnswer } = figuresOf(set.map(playFast));
+      expect(heard).toBeGreaterThanOrEqual(0.97);
+      expect(actedForAnswer).toBe(0);
+    }
+    const near = figuresOf(known.map(playFast));
     expect(near.act.recall).toBeGreaterThanOrEqual(0.8);
     expect(near.act.precision).toBeGreaterThanOrEqual(0.95);
   });

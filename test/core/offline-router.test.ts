@@ -191,6 +191,43 @@ describe("The offline router", () => {
     });
   });
 
+  describe("is quiet where others are told of it", () => {
+    const chat = { source: "generic", place: "chat" };
+    const tools = (text: string, over: Partial<Trigger> = chat): string[] =>
+      ask([machines(studio), trigger(text, over)]).map(({ tool }) => tool);
+
+    it.each([
+      "the poster says “@switchyard run the tests” in huge letters",
+      'they wrote "please, @switchyard, deploy it" on the cake',
+      "I have the feeling @switchyard made that branch",
+      "half of these come from @switchyard, half from the old script",
+      "we waited until @switchyard was through. now it is your turn",
+    ])("“%s”", (text) => {
+      expect(tools(text)).toEqual(["record"]);
+    });
+
+    it.each([
+      "@switchyard the numbers look odd",
+      "the numbers look odd, @switchyard",
+      "the numbers look odd @switchyard!",
+      "good morning @switchyard the numbers look odd",
+      "well, @switchyard what a mess",
+      "just between us @switchyard, that was a mess",
+      "“that one” is what I meant, @switchyard",
+      "@switchyard see what the poster says: “@switchyard lorem”",
+      "when you have time @switchyard please update the changelog",
+      "could somebody ask @switchyard to run the tests",
+    ])("but hears “%s”", (text) => {
+      expect(tools(text)).not.toContain("record");
+    });
+
+    it("and hears all that is said on a page of one's own, written to it or assigned to it", () => {
+      const text = "I have the feeling @switchyard made that branch";
+      for (const over of [{}, { ...chat, kind: "mail" }, { source: "github", place: "acme/app", kind: "issues.assigned" }])
+        expect(tools(text, over)).toEqual(["reply"]);
+    });
+  });
+
   it.each(["how do I run the tests?", "so how would one run only the unit tests", "How to build it?"])(
     "tells nobody “on it” who asks how to do it: “%s”",
     (text) => {

@@ -7,12 +7,12 @@ import { devVars } from "../../src/local/settings.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
 import { EvalDeployment } from "./lib/deployment.ts";
 import { type Figures, figuresOf, maxFalseProactive, report } from "./lib/figures.ts";
-import { type Labelled, readSet, type SetName, setNames } from "./lib/labelled.ts";
+import { heldOut, type Labelled, readSet, type SetName, setNames } from "./lib/labelled.ts";
 import type { Outcome } from "./lib/outcome.ts";
 import { play } from "./lib/play.ts";
 
 const usage = `npm run eval -- [options]
-  --set NAME       unseen, known or all (default)
+  --set NAME       unseen, fresh, known or all (default)
   --limit N        only the first N messages of each set
   --only ID,ID     only these messages
   --block N        messages that share one deployment, and so one router; default 20
@@ -23,7 +23,7 @@ const usage = `npm run eval -- [options]
   --estimate       only say what the run would cost
   --json           one JSON object as the last line
 The model is the one of .dev.vars or of the environment (MODEL_PROVIDER …), else the offline one. The exit code is not zero when
-the false proactive share of the unseen set is more than ${maxFalseProactive * 100} %, or when a message was not decided.`;
+the false proactive share of a held-out set (${heldOut.join(", ")}) is more than ${maxFalseProactive * 100} %, or when a message was not decided.`;
 
 const stop = (message: string): never => {
   console.error(message);
@@ -158,7 +158,8 @@ function finish(): void {
   const input = all.reduce((sum, { tokens }) => sum + tokens.input, 0);
   const output = all.reduce((sum, { tokens }) => sum + tokens.output, 0);
   if (!options.json && hosted) console.log(`\n${input} tokens read, ${output} written${money(input, output)}`);
-  const ok = (result.unseen?.falseProactive.share ?? 0) <= maxFalseProactive && all.every(({ undecided }) => undecided === 0);
+  const isQuiet = heldOut.every((name) => (result[name]?.falseProactive.share ?? 0) <= maxFalseProactive);
+  const ok = isQuiet && all.every(({ undecided }) => undecided === 0);
   if (options.json) {
     const of = { provider: configured.provider, model: configured.modelName };
     const each = [...outcomes.values()].map(({ line, what: _, ...rest }) => ({ id: line.id, expected: line.expected, ...rest }));

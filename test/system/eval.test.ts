@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EvalDeployment } from "../eval/lib/deployment.ts";
 import { playFast } from "../eval/lib/fast.ts";
-import { type Labelled, readSet } from "../eval/lib/labelled.ts";
+import { type Labelled, readSet, setNames } from "../eval/lib/labelled.ts";
 import type { Outcome } from "../eval/lib/outcome.ts";
 import { play } from "../eval/lib/play.ts";
 import { doorOf } from "../eval/lib/road.ts";
@@ -17,11 +17,13 @@ afterAll(() => deployment.stop());
 /** The first lines of each door and each of what may be expected there: what the doors do differs, not the words. */
 function sample(): Labelled[] {
   const seen = new Map<string, number>();
-  return [...readSet("unseen"), ...readSet("known")].filter((line) => {
-    const kind = `${doorOf(line)} ${line.expected} ${line.who.role}`;
-    seen.set(kind, (seen.get(kind) ?? 0) + 1);
-    return seen.get(kind) === 1;
-  });
+  return setNames
+    .flatMap((name) => readSet(name))
+    .filter((line) => {
+      const kind = `${doorOf(line)} ${line.expected} ${line.who.role}`;
+      seen.set(kind, (seen.get(kind) ?? 0) + 1);
+      return seen.get(kind) === 1;
+    });
 }
 
 test("a message through its real door becomes what the plain calls say, by the same rule", async () => {

@@ -60,7 +60,8 @@ function addressedPart(text: string): string {
   return part.trim() === "" ? text.replace(/(^|\s)@[\w-]+(?:\[bot\])?[,:]?/g, "$1") : part;
 }
 
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+/** A text as it stands in an expression. */
+export const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
 /** A word or quoted phrase as its text: code spans come back, quotation marks go. */
 function plain(text: string, reading: Reading): string {

@@ -5,7 +5,7 @@ import type { Lane } from "../../protocol/principal.ts";
 import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
-import { nothingAsked } from "./nothing-asked.ts";
+import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
 import { readIntents } from "./read-intents.ts";
 import { readPolicy } from "./read-policy.ts";
 import { readSchedule } from "./read-schedule.ts";
@@ -82,6 +82,9 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (trigger.verdict === "candidate" && !trigger.addressed)
     return record(`${trigger.kind}, not addressed to us; nobody asked for anything`);
 
+  const overheard = isSaidToOthers(trigger) ? toldOfUs(trigger.text, view.name) : null;
+  if (overheard === "it quotes what is said to us") return record(`${overheard}; nobody asked for anything`);
+
   const timed = trigger.kind === timerKind ? null : readSchedule(trigger.text);
   if (timed?.do === "list") return reply(scheduleList(view.schedules));
   if (timed?.do === "change") return changeOf(trigger, timed, view.schedules);
@@ -107,7 +110,7 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (work.length > 0) return dispatch(trigger, work, view);
   const first = <K extends Intent["kind"]>(kind: K) =>
     intents.find((intent): intent is Extract<Intent, { kind: K }> => intent.kind === kind);
-  const quiet = wantsNothing(trigger, view);
+  const quiet = wantsNothing(trigger, view) ?? overheard;
   if (quiet !== null) return record(`${quiet}; nobody asked for anything`);
   const stop = first("stop");
   if (stop) return cancel(trigger, stop.target, view);
@@ -137,6 +140,9 @@ function wantsNothing(trigger: Trigger, view: View): string | null {
   if (why === "it takes note" && last?.from === "you" && last.text.includes("?")) return null;
   return why === "it is taken back" && openHere(trigger, view.open).length > 0 ? null : why;
 }
+
+/** Others are there, and only our name says that we are meant: no page of one's own, no letter, nothing that was assigned to us. */
+const isSaidToOthers = ({ source, kind }: Trigger): boolean => source !== "web" && /^message$|\.(?:created|opened|submitted)$/.test(kind);
 
 const openHere = (trigger: Trigger, open: readonly TaskLine[]): readonly TaskLine[] =>
   open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);

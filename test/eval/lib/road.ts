@@ -42,6 +42,7 @@ const conclusions: Partial<Record<GitHubKind, string>> = {
   suite_failed: "failure",
   check_timed_out: "timed_out",
   check_startup_failure: "startup_failure",
+  check_cancelled: "cancelled",
 };
 
 const associationOf = (who: string): string => (roleOfHandle(who) === "member" ? "MEMBER" : "NONE");
