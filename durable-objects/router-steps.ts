@@ -1,17 +1,15 @@
 // One turn of the router's model: request, answer, check, commit. An answer counts only while its epoch does.
-import { retryAtMs } from "../src/core/alarms.ts";
-import { afterModelAnswer, type InboxItem, planModelFault } from "../src/core/router.ts";
+import type { InboxItem } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
+import { afterModelAnswer } from "../src/core/router-faults.ts";
 import { policyStamp, profileStamp } from "../src/core/router-items.ts";
 import { usedIds } from "../src/core/router-memory.ts";
 import { expandCalls, namesOf } from "../src/core/router-names.ts";
 import { postsOf } from "../src/core/router-plan.ts";
-import { routerRequest } from "../src/core/router-prompt.ts";
-import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed } from "../src/core/router-turn.ts";
+import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed, unsaid } from "../src/core/router-turn.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
-import { limits } from "../src/protocol/limits.ts";
-import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
+import type { ModelMessage, ModelReply } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import type { Profile } from "../src/protocol/profile.ts";
@@ -21,17 +19,14 @@ import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 import type { RouterEffects } from "./router-effects.ts";
 import { composeTurn, joinTurn } from "./router-message.ts";
+import type { RouterModel } from "./router-model.ts";
 import { readAll } from "./router-reads.ts";
-
-const leaseSlackMs = 30_000;
 
 type Turn = {
   epoch: number;
   turn: number;
   lane: Lane;
   segment: number;
-  /** The transcript of this segment is empty. */
-  fresh: boolean;
   items: Map<string, InboxItem>;
   policies: Policy[];
   profiles: Profile[];
@@ -66,10 +61,16 @@ export class RouterSteps {
   readonly #storage: DurableObjectStorage;
   readonly #env: Env;
   readonly #ledger: RouterLedger;
-  readonly #model: Model;
+  readonly #model: RouterModel;
   readonly #effects: Pick<RouterEffects, "kick" | "held">;
 
-  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, model: Model, effects: Pick<RouterEffects, "kick" | "held">) {
+  constructor(
+    storage: DurableObjectStorage,
+    env: Env,
+    ledger: RouterLedger,
+    model: RouterModel,
+    effects: Pick<RouterEffects, "kick" | "held">,
+  ) {
     this.#storage = storage;
     this.#env = env;
     this.#ledger = ledger;
@@ -93,7 +94,6 @@ export class RouterSteps {
       epoch,
       lane,
       ...composed,
-      fresh: earlier.length === 0,
       items,
       policies,
       profiles,
@@ -111,11 +111,13 @@ export class RouterSteps {
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
       const names = namesOf(turn.turn, items.keys());
-      const reply = await this.#call(turn, step, messages, drafts.begin({ ...turn, step, progress, names }));
-      if (reply === null) {
+      const answer = await this.#model.ask(turn, step, messages, drafts.begin({ ...turn, step, progress, names }));
+      if (answer === null || "error" in answer) {
         drafts.close("interrupted");
+        if (answer !== null) await this.#model.failed(turn, step, answer.error);
         return;
       }
+      const { reply } = answer;
       const calls = expandCalls(reply.calls, names);
       const reads = await readAll(this.#env, this.#ledger, turn, calls);
       readCount += reads.size;
@@ -160,63 +162,12 @@ export class RouterSteps {
     return { outcome, said };
   }
 
-  /** The model's answer; null when it failed (the items stay) or another loop took over. */
-  async #call(turn: Turn, step: number, messages: ModelMessage[], onPiece: (piece: ModelPiece) => void): Promise<ModelReply | null> {
-    const config = readConfig(this.#env);
-    const startedMs = Date.now();
-    if (!this.#mine(turn.epoch)) return null;
-    this.#storage.transactionSync(() => {
-      this.#ledger.log.append({ kind: "router.model", ...this.#about(turn, step), phase: "reserve" }, startedMs);
-      this.#ledger.store.setMeta({ ...this.#ledger.store.meta(), leaseUntilMs: startedMs + limits.modelCallTimeoutMs + leaseSlackMs });
-    });
-    await faultPoint(config.faultUrl, "router.model.called");
-    try {
-      const options = { timeoutMs: limits.modelCallTimeoutMs, onPiece };
-      const reply = await this.#model.call(routerRequest(config.agentName, turn.lane, messages), options);
-      return { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) };
-    } catch (error) {
-      this.#storage.transactionSync(() => this.#fault(turn, step, error, startedMs));
-      return null;
-    }
-  }
-
-  #about = (turn: Turn, step: number) => ({
-    turn: turn.turn,
-    step,
-    lane: turn.lane,
-    model: this.#model.name,
-    items: [...turn.items.keys()],
-  });
-
-  #fault(turn: Turn, step: number, error: unknown, startedMs: number): void {
-    const { store, log } = this.#ledger;
-    const nowMs = Date.now();
-    const message = error instanceof Error ? error.message : String(error);
-    log.append({ kind: "router.model", ...this.#about(turn, step), phase: "failed", ms: nowMs - startedMs, error: message }, nowMs);
-    if (!this.#mine(turn.epoch)) return;
-    const before = store.meta();
-    const settingsProblem = readConfig(this.#env).model.router.problem;
-    const plan = planModelFault(before, error, {
-      lane: turn.lane,
-      items: turn.items.size,
-      freshSegment: turn.fresh,
-      settingsProblem,
-      nowMs,
-      backOffAtMs: retryAtMs(nowMs, before.failures + 1),
-    });
-    store.setMeta(plan.meta);
-    for (const item of turn.items.values()) {
-      if (plan.countTries) store.countTry(item.id);
-      if (plan.blameItem) this.#ledger.undecided(item, message, nowMs);
-    }
-  }
-
   /** All of a step, or nothing: void when another loop took over, or when a thread of the turn got its worker meanwhile. */
   #commit(step: Step): boolean {
     const { store, log } = this.#ledger;
     const nowMs = Date.now();
     const committed = this.#storage.transactionSync(() => {
-      const about = this.#about(step, step.step);
+      const about = this.#model.about(step, step.step);
       const mine = this.#mine(step.epoch);
       if (!mine || step.open.some((id) => store.inboxState(id) !== "queued")) {
         const error = mine ? "void: a worker has these rows" : "void: another loop took over";
@@ -224,20 +175,23 @@ export class RouterSteps {
         return false;
       }
       log.append({ kind: "router.model", ...about, phase: "settle", ms: nowMs - step.startedMs, usage: step.reply.usage }, nowMs);
-      store.appendTranscript(step.lane, step.segment, step.turn, step.kept);
+      // Words instead of calls may be what one of them makes of all of them.
+      const silent = step.last && step.reply.calls.length === 0 && store.queuedOf([...step.items.keys()]).size === step.items.size;
+      store.appendTranscript(step.lane, step.segment, step.turn, silent ? step.kept.map(unsaid) : step.kept);
       for (const decision of step.outcome.decisions) this.#ledger.commit(decision, nowMs);
       for (const { tool, settles, reason } of step.outcome.refused)
         log.append({ kind: "router.refused", turn: step.turn, tool, settles, reason }, nowMs);
-      for (const each of step.observed) store.seen(each);
-      const stillFailing = store.queued(200, 1).some((item) => !step.items.has(item.id));
-      const meta = afterModelAnswer(store.meta(), stillFailing);
+      if (!silent) for (const each of step.observed) store.seen(each);
+      const meta = afterModelAnswer(store.meta(), step.lane, silent ? step.items.size : null);
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
-      const policies = { team: "", public: "", ...meta.policies, [step.lane]: policyStamp(step.policies) };
-      const shown = { policies, ...(step.lane === "team" ? { profiles: profileStamp(step.profiles) } : {}) };
+      const policies = { team: "", public: "", ...meta.policies, [step.lane]: silent ? "" : policyStamp(step.policies) };
+      const shown = { policies, ...(step.lane === "team" ? { profiles: silent ? "" : profileStamp(step.profiles) } : {}) };
       store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
-      if (step.last)
-        for (const item of store.queuedOf([...step.items.keys()]).values())
-          this.#ledger.undecided(item, problemOf(item, step.outcome, step.reply.calls.length > 0), nowMs);
+      for (const item of step.last ? store.queuedOf([...step.items.keys()]).values() : []) {
+        const problem = problemOf(item, step.outcome, step.reply.calls.length > 0);
+        if (silent && step.items.size > 1) store.setAttempt(item.id, item.attempts, problem);
+        else this.#ledger.undecided(item, problem, nowMs);
+      }
       return true;
     });
     this.#effects.kick();

@@ -1,6 +1,7 @@
 // The router's loop: detached, under a heartbeat and a lease. Whoever wakes the object takes over a loop that died.
 import { retryAtMs } from "../src/core/alarms.ts";
-import { pickTurn, threadsToTell } from "../src/core/router.ts";
+import { nextTurnMs, pickTurn } from "../src/core/router.ts";
+import { threadsToTell } from "../src/core/router-faults.ts";
 import { observedLine } from "../src/core/router-items.ts";
 import { tellWaiting } from "../src/core/router-plan.ts";
 import type { Env } from "../src/env.ts";
@@ -9,6 +10,7 @@ import type { Model } from "../src/protocol/model.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import type { RouterEffects } from "./router-effects.ts";
+import { RouterModel } from "./router-model.ts";
 import { type Observed, type PickedTurn, RouterSteps } from "./router-steps.ts";
 
 const maxDispatchWaitMs = 3_000;
@@ -20,6 +22,7 @@ export class RouterTurns {
   readonly #env: Env;
   readonly #ledger: RouterLedger;
   readonly #effects: RouterEffects;
+  readonly #model: RouterModel;
   readonly #steps: RouterSteps;
   /** The epoch of the loop that lives in this process; a lease of any other process is void, since an object has only one. */
   #alive: number | null = null;
@@ -29,7 +32,8 @@ export class RouterTurns {
     this.#env = env;
     this.#ledger = ledger;
     this.#effects = effects;
-    this.#steps = new RouterSteps(storage, env, ledger, model, effects);
+    this.#model = new RouterModel(storage, env, ledger, model);
+    this.#steps = new RouterSteps(storage, env, ledger, this.#model, effects);
   }
 
   get busy(): boolean {
@@ -41,7 +45,8 @@ export class RouterTurns {
     const { store, alarms } = this.#ledger;
     const nowMs = Date.now();
     if (this.#alive !== null && nowMs < store.meta().leaseUntilMs) return;
-    if (store.queuedCount() === 0) return;
+    // A loop that finds nothing to do costs rows, and its heartbeat moves the time at which there is something.
+    if (this.#pick() === null) return;
     const epoch = store.meta().epoch + 1;
     this.#storage.transactionSync(() => {
       store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
@@ -54,7 +59,7 @@ export class RouterTurns {
   /** The `turn` deadline: the heartbeat of a living loop, the start of a new one. */
   wake(nowMs: number): number | undefined {
     this.kick();
-    return this.#alive === null ? undefined : nowMs + limits.heartbeatMs;
+    return this.#alive === null ? this.#restUntilMs(nowMs, false) : nowMs + limits.heartbeatMs;
   }
 
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
@@ -71,13 +76,24 @@ export class RouterTurns {
         // What came meanwhile belongs to this turn as well.
         const picked = this.#pick();
         if (picked === null || !this.#mine(epoch)) break;
-        await this.#steps.turn(epoch, picked, observed);
+        await this.#turn(epoch, picked, observed);
       }
     } catch (error) {
       crashed = true;
       console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
     }
     if (this.#alive === epoch) this.#rest(crashed);
+  }
+
+  /** [RT7] A turn that fails before its model is called, or after, fails of its items as well. */
+  async #turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
+    try {
+      await this.#steps.turn(epoch, picked, observed);
+    } catch (error) {
+      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
+      const items = new Map(picked.items.map((item) => [item.id, item]));
+      await this.#model.failed({ epoch, turn: this.#ledger.store.meta().turn + 1, lane: picked.lane, items }, 1, error);
+    }
   }
 
   #pick(): PickedTurn | null {
@@ -87,12 +103,22 @@ export class RouterTurns {
 
   /** The loop ends: what is left waits for its time, or for the effect that holds it back and kicks us when it is applied. */
   #rest(crashed: boolean): void {
-    const { store, alarms } = this.#ledger;
+    const { alarms } = this.#ledger;
     const nowMs = Date.now();
     this.#alive = null;
     this.#tellWaiting();
-    if (store.queuedCount() === 0) alarms.clear("turn");
-    else alarms.set("turn", "turn", wakeAtMs(store.meta().retryAtMs, nowMs, crashed));
+    const untilMs = this.#restUntilMs(nowMs, crashed);
+    if (untilMs === undefined) alarms.clear("turn");
+    else alarms.set("turn", "turn", untilMs);
+  }
+
+  #restUntilMs(nowMs: number, crashed: boolean): number | undefined {
+    const { store } = this.#ledger;
+    const queued = store.queued();
+    if (queued.length === 0) return undefined;
+    if (crashed) return retryAtMs(nowMs, 3);
+    const nextMs = nextTurnMs(queued, this.#effects.held(), store.meta());
+    return Number.isFinite(nextMs) && nextMs > nowMs ? nextMs : nowMs + limits.heartbeatMs;
   }
 
   #renewLease(epoch: number, ms: number): void {
@@ -127,9 +153,4 @@ export class RouterTurns {
     });
     this.#effects.kick();
   }
-}
-
-function wakeAtMs(backOffUntilMs: number, nowMs: number, crashed: boolean): number {
-  if (crashed) return retryAtMs(nowMs, 3);
-  return backOffUntilMs > nowMs ? backOffUntilMs : nowMs + limits.heartbeatMs;
 }

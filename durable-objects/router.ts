@@ -98,6 +98,9 @@ export class Router extends DurableObject<Env> implements RouterRpc {
         if (arrival.what === "too_many_hops")
           this.#ledger.giveUp(item, `This went back and forth between programs more than ${limits.maxHops} times.`, nowMs, true);
       }
+      // Settings may be right by now: with something new it is worth a try.
+      const meta = this.#store.meta();
+      if (meta.lastRetry === "never") this.#store.setMeta({ ...meta, retryAtMs: 0 });
       this.#armTurn(nowMs);
     });
     this.#kick();

@@ -43,9 +43,9 @@ export const profileAt = (task: Pick<TaskState, "profile" | "before">, step: num
 
 /** [A9] A message as later turns have it: what was read for one conversation stays in the turn that read it. */
 export const asLater = (message: ModelMessage): ModelMessage => {
-  if (message.role !== "tool" || message.later === undefined) return message;
-  const { later, ...read } = message;
-  return { ...read, output: later };
+  if (message.later === undefined) return message;
+  const { later, ...said } = message;
+  return said.role === "tool" ? { ...said, output: later } : { ...said, text: later };
 };
 
 export type TurnRow = { turn: number; message: ModelMessage };

@@ -88,6 +88,10 @@ const redacted = (input: Record<string, unknown>, known: ReadonlySet<string>): R
 export const isLastStep = (step: number, reads: number, undecided: number, tooLong = 0): boolean =>
   (reads === 0 && tooLong === 0) || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
 
+/** [RT7] What makes the model answer with words alone would do so again: later turns know only that there was such a turn. */
+export const unsaid = (message: ModelMessage): ModelMessage =>
+  message.role === "tool" ? message : { ...message, later: message.role === "user" ? "(these items wait again)" : "(nothing)" };
+
 /** [RM3] What an undecided item is told about in the next turn. */
 export function problemOf(item: InboxItem, outcome: Pick<StepOutcome, "refused">, hadCalls: boolean): string {
   const own =

@@ -1,5 +1,4 @@
 // The router's decisions about its own work: what enters the inbox, what makes the next turn, what a failed model call means.
-import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { type Authority, type Lane, lanes, type Principal } from "../protocol/principal.ts";
 import { finalStatuses, type Report, type TaskStatus } from "../protocol/task.ts";
@@ -14,10 +13,8 @@ const maxTurnItems = 40;
 const maxTurnTokens = 15_000;
 /** What one item may bring into a turn; more is read by recall. */
 export const maxItemChars = 8_000;
-/** Wrong settings do not heal by themselves: known messages are tried again this often, a new one at once. */
-const neverRetryMs = 5 * 60_000;
-/** After this many failures in a row people are told that they have to wait. */
-const failuresUntilTold = 3;
+/** An item that waits apart goes before the others once it is overdue by this. */
+const patienceMs = 60_000;
 
 /** An earlier row of a thread, as the inbox keeps it. */
 export type EarlierRow = { id: string; externalId?: string; role: Principal["role"]; name: string; text: string; taints: boolean };
@@ -28,7 +25,7 @@ type Queued = {
   threadId: string;
   /** Turns that left it undecided. */
   attempts: number;
-  /** Failed model calls in which it stood alone. */
+  /** Model calls that failed because of it: from the first on it waits apart from the others. */
   tries: number;
   /** Why the last turn did not settle it. */
   problem: string | null;
@@ -90,6 +87,18 @@ export type ContextFigures = { turns: number; withoutRead: number; inlined: numb
 
 type Segments = Record<Lane, number>;
 
+/** What a lane's failed calls say of its next turn. */
+export type Doubt = {
+  /** In a row. */
+  failures: number;
+  /** No turn of this lane before. */
+  untilMs: number;
+  /** Items of its next turn at most: among them is one that the model refuses. Null: as many as wait. */
+  width: number | null;
+};
+
+export const noDoubt: Doubt = { failures: 0, untilMs: 0, width: null };
+
 /** The router's own small state. */
 export type RouterMeta = {
   turn: number;
@@ -102,8 +111,9 @@ export type RouterMeta = {
   modelNote: string | null;
   /** What people who wait are told; null while it may pass unnoticed. */
   notice: string | null;
-  /** One item a turn: somewhere in the queue is one that the model refuses. */
-  isolate: boolean;
+  doubts: Record<Lane, Doubt>;
+  /** No turn of an item that waits apart before. */
+  apartMs: number;
   segments: Segments;
   /** Which policies each lane's transcript was told of last. */
   policies?: Record<Lane, string>;
@@ -123,7 +133,8 @@ export const freshMeta: RouterMeta = {
   lastRetry: null,
   modelNote: null,
   notice: null,
-  isolate: false,
+  doubts: { team: noDoubt, public: noDoubt },
+  apartMs: 0,
   segments: { team: 1, public: 1 },
   told: [],
   context: { turns: 0, withoutRead: 0, inlined: 0, used: 0 },
@@ -222,33 +233,41 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
 const weightOf = (item: InboxItem): number =>
   100 + estimateTokens((item.kind === "trigger" ? item.trigger.text : item.report.text).slice(0, maxItemChars));
 
+type Waits = Pick<RouterMeta, "retryAtMs" | "doubts" | "apartMs">;
+
 /**
  * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps.
- * Threads whose dispatch is not applied yet are held back, and only they.
+ * Threads whose dispatch is not applied yet are held back, and only they. [RT7] An item that the model refuses goes alone.
  */
 export function pickTurn(
   queued: readonly InboxItem[],
   held: ReadonlySet<string>,
-  meta: Pick<RouterMeta, "isolate" | "retryAtMs" | "lastRetry">,
+  meta: Waits,
   nowMs: number,
 ): { lane: Lane; items: InboxItem[] } | null {
-  const waiting = nowMs < meta.retryAtMs;
-  if (waiting && meta.lastRetry !== "never") return null;
+  const free = queued.filter((item) => !held.has(item.threadId) && nowMs >= mayGoMs({ ...item, tries: 0 }, meta));
+  const [apart] = free.filter((item) => item.tries > 0).sort((a, b) => a.tries - b.tries);
+  const alone = apart === undefined || nowMs < meta.apartMs ? null : { lane: apart.lane, items: [apart] };
+  if (alone !== null && nowMs >= meta.apartMs + patienceMs) return alone;
   for (const lane of lanes) {
-    const free = queued.filter((item) => item.lane === lane && !held.has(item.threadId) && !(waiting && item.tries > 0));
-    if (free.length === 0) continue;
-    if (meta.isolate) return { lane, items: [...free].sort((a, b) => a.tries - b.tries).slice(0, 1) };
     const items: InboxItem[] = [];
     let tokens = 0;
-    for (const item of free) {
+    for (const item of free.filter((each) => each.lane === lane && each.tries === 0)) {
       tokens += weightOf(item);
-      if (items.length > 0 && (items.length >= maxTurnItems || tokens > maxTurnTokens)) break;
+      if (items.length > 0 && (items.length >= (meta.doubts[lane].width ?? maxTurnItems) || tokens > maxTurnTokens)) break;
       items.push(item);
     }
-    return { lane, items };
+    if (items.length > 0) return { lane, items };
   }
-  return null;
+  return alone;
 }
+
+const mayGoMs = ({ lane, tries }: Pick<InboxItem, "lane" | "tries">, meta: Waits): number =>
+  Math.max(meta.retryAtMs, meta.doubts[lane].untilMs, tries > 0 ? meta.apartMs : 0);
+
+/** When the first of these may be in a turn. */
+export const nextTurnMs = (queued: readonly InboxItem[], held: ReadonlySet<string>, meta: Waits): number =>
+  Math.min(...queued.filter((item) => !held.has(item.threadId)).map((item) => mayGoMs(item, meta)));
 
 /**
  * [RT6] What joins a turn that reads and so has another step: of its lane, while nobody of the team waits behind a public turn, while
@@ -257,12 +276,13 @@ export function pickTurn(
 export function pickJoining(
   queued: readonly InboxItem[],
   held: ReadonlySet<string>,
-  meta: Pick<RouterMeta, "isolate" | "retryAtMs" | "lastRetry">,
+  meta: Waits,
   turn: { lane: Lane; items: ReadonlyMap<string, InboxItem>; undecided: number; step: number; nowMs: number },
 ): InboxItem[] {
-  if (meta.isolate || turn.step + 1 >= limits.maxRouterStepsPerTurn) return [];
+  const alone = meta.doubts[turn.lane].width !== null || [...turn.items.values()].some((item) => item.tries > 0);
+  if (alone || turn.step + 1 >= limits.maxRouterStepsPerTurn) return [];
   const next = pickTurn(
-    queued.filter((item) => !turn.items.has(item.id)),
+    queued.filter((item) => item.tries === 0 && !turn.items.has(item.id)),
     held,
     meta,
     turn.nowMs,
@@ -276,74 +296,3 @@ export function pickJoining(
   });
   return beyond < 0 ? next.items : next.items.slice(0, beyond);
 }
-
-export type FaultPlan = {
-  meta: RouterMeta;
-  /** The items' count of failed calls in which they stood alone goes up. */
-  countTries: boolean;
-  /** The only item of the turn is what the model refuses: that counts as an attempt. */
-  blameItem: boolean;
-};
-
-export type FailedTurn = {
-  lane: Lane;
-  items: number;
-  /** The request held no earlier messages. */
-  freshSegment: boolean;
-  settingsProblem: string | null;
-  nowMs: number;
-  backOffAtMs: number;
-};
-
-/** [RT5] A failed model call loses nothing: the items stay queued, and people hear of it when it lasts. */
-export function planModelFault(meta: RouterMeta, error: unknown, turn: FailedTurn): FaultPlan {
-  const fault = asFault(error) ?? new Fault("internal", "Something in the router itself failed; it is tried again.", { retry: "later" });
-  const failed: RouterMeta = { ...meta, failures: meta.failures + 1, modelNote: fault.message };
-  if (fault.retry !== "never") {
-    const lasting = failed.failures >= failuresUntilTold;
-    return {
-      meta: {
-        ...failed,
-        retryAtMs: Math.max(turn.backOffAtMs, turn.nowMs + (fault.retryAfterMs ?? 0)),
-        lastRetry: "later",
-        notice: lasting ? "I cannot reach my model right now; your message is kept and I will answer." : null,
-      },
-      countTries: turn.items === 1 && meta.isolate,
-      blameItem: false,
-    };
-  }
-  const notice = `I cannot answer yet. ${fault.message} Your message is kept and I will answer.`;
-  const refused: RouterMeta = { ...failed, retryAtMs: turn.nowMs + neverRetryMs, lastRetry: "never" };
-  if (turn.settingsProblem !== null || fault.kind === "unauthorised" || fault.kind === "forbidden")
-    return { meta: { ...refused, notice }, countTries: true, blameItem: false };
-  // It is one of the items, or what was said before, that the model refuses: items one by one, then without the past.
-  if (turn.items > 1) return { meta: { ...refused, isolate: true }, countTries: false, blameItem: false };
-  if (!turn.freshSegment) {
-    const segments = { ...meta.segments, [turn.lane]: meta.segments[turn.lane] + 1 };
-    return { meta: { ...refused, isolate: true, segments, retryAtMs: turn.nowMs }, countTries: false, blameItem: false };
-  }
-  // Only when a call before it went well is it this item, and not everything, that fails.
-  return { meta: { ...refused, isolate: true, notice }, countTries: true, blameItem: meta.failures <= 1 };
-}
-
-/** After an answer of the model: nothing is wrong any more. */
-export const afterModelAnswer = (meta: RouterMeta, stillFailing: boolean): RouterMeta => ({
-  ...meta,
-  failures: 0,
-  retryAtMs: 0,
-  lastRetry: null,
-  modelNote: null,
-  notice: null,
-  isolate: meta.isolate && stillFailing,
-  told: [],
-});
-
-/** Threads of people of the team who asked for something, wait for it, and were not told yet. */
-export const threadsToTell = (queued: readonly InboxItem[], told: readonly string[]): QueuedTrigger[] => {
-  const seen = new Set(told);
-  return queued.filter((item): item is QueuedTrigger => {
-    if (item.kind !== "trigger" || item.lane !== "team" || item.verdict.outcome !== "request" || seen.has(item.threadId)) return false;
-    seen.add(item.threadId);
-    return true;
-  });
-};

@@ -58,6 +58,8 @@ export type RouterEvent =
       usage?: ModelUsage | null;
       error?: string;
     }
+  /** After a failed call: whether the model answers anything, alone and after so many earlier messages. */
+  | { kind: "router.probe"; lane: Lane; model: string; past: number; ms: number; usage?: ModelUsage | null; error?: string }
   /** Inbound ledger, closed; the side-effect ledger's intents. */
   | {
       kind: "router.decision";

@@ -1,10 +1,10 @@
 // What a model is asked and what it answers: the shape that transcripts keep. Providers are `src/llm`.
 import type * as z from "zod/mini";
 
+/** `later`: what stands for the text or output in every later turn, where it is not to be carried into others. */
 export type ModelMessage =
-  | { role: "user"; text: string }
-  | { role: "assistant"; text: string; calls: { callId: string; tool: string; input: unknown }[] }
-  /** `later`: what stands for the output in every later turn: what belongs to one conversation is not carried into others. */
+  | { role: "user"; text: string; later?: string }
+  | { role: "assistant"; text: string; calls: { callId: string; tool: string; input: unknown }[]; later?: string }
   | { role: "tool"; callId: string; tool: string; output: string; later?: string };
 
 export type ToolSpecs = Record<string, { description: string; input: z.ZodMiniType }>;

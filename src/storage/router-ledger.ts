@@ -164,10 +164,15 @@ export class RouterLedger {
   }
 
   /** A turn left an item undecided: it goes into the next, or after the last attempt to people. */
-  undecided(item: InboxItem, problem: string, nowMs: number): void {
+  undecided(
+    item: InboxItem,
+    problem: string,
+    nowMs: number,
+    why = `I could not decide this in ${limits.maxDecisionAttempts} turns.`,
+  ): void {
     const attempts = item.attempts + 1;
     if (attempts < limits.maxDecisionAttempts) this.store.setAttempt(item.id, attempts, problem);
-    else this.giveUp(item, `I could not decide this in ${limits.maxDecisionAttempts} turns.`, nowMs);
+    else this.giveUp(item, why, nowMs);
   }
 
   giveUp(item: InboxItem, why: string, nowMs: number, quiet = false): void {

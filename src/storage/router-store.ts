@@ -94,9 +94,9 @@ export class RouterStore {
     return true;
   }
 
-  /** Rows that wait for a decision, in the order they came; only those that stood alone in so many failed calls. */
-  queued(limit = 200, minTries = 0): InboxItem[] {
-    return this.#items("SELECT * FROM inbox WHERE state = 'queued' AND tries >= ? ORDER BY ord LIMIT ?", minTries, limit);
+  /** Rows that wait for a decision, in the order they came. */
+  queued(limit = 200): InboxItem[] {
+    return this.#items("SELECT * FROM inbox WHERE state = 'queued' ORDER BY ord LIMIT ?", limit);
   }
 
   queuedOf(ids: readonly string[]): Map<string, InboxItem> {

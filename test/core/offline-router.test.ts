@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { markData, renderMessage } from "../../src/core/context.ts";
+import { probe } from "../../src/core/router-faults.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
 import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
 import type { Lane } from "../../src/protocol/principal.ts";
@@ -324,4 +325,16 @@ it("[RD9] knows the forms by which an owner changes what is reacted to, and leav
   });
   for (const other of ["list the files", "undo the last commit", "run the tests", "mute", "what is our policy on tests?"])
     expect(inputOf(other), other).toBeUndefined();
+});
+
+it("[RT7] the smallest request is answered, so that its own failures are told from an item's", () => {
+  const body = JSON.stringify({
+    model: "offline",
+    messages: [
+      { role: "system", content: "s" },
+      { role: "user", content: probe.text },
+    ],
+    tools,
+  });
+  expect(JSON.parse(answerChat(body)).choices).toHaveLength(1);
 });

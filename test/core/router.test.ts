@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { arrivals, freshMeta, type InboxItem, pickJoining, pickTurn, planModelFault, threadsToTell } from "../../src/core/router.ts";
-import { Fault } from "../../src/protocol/fault.ts";
+import { arrivals, freshMeta, type InboxItem, nextTurnMs, noDoubt, pickJoining, pickTurn } from "../../src/core/router.ts";
 import { guest, member, queuedReport, queuedTrigger, reportOf, triggerOf } from "../support/router-fixtures.ts";
 
 const none: ReadonlySet<string> = new Set();
@@ -31,7 +30,9 @@ describe("pickJoining", () => {
 
   test("[RT6] a held thread, a turn that is isolated, and one without two steps left are joined by nothing", () => {
     expect(join([other], {}, new Set([other.threadId]))).toEqual([]);
-    expect(join([other], {}, none, { isolate: true })).toEqual([]);
+    expect(join([other], {}, none, { doubts: { ...freshMeta.doubts, team: { ...noDoubt, width: 1 } } })).toEqual([]);
+    expect(join([other], { items: new Map([[team.id, { ...team, tries: 1 }]]) })).toEqual([]);
+    expect(join([{ ...other, tries: 1 }])).toEqual([]);
     expect(join([other], { step: 2 })).toEqual([other]);
     expect(join([other], { step: 3 })).toEqual([]);
   });
@@ -78,15 +79,36 @@ describe("pickTurn", () => {
     expect(pick(dense)?.items).toHaveLength(1);
   });
 
-  test("during a back-off nothing is picked; after a refusal that no waiting heals a new message is tried at once", () => {
-    expect(pick([team], none, { retryAtMs: 2000, lastRetry: "later" })).toBeNull();
-    const failed = { ...team, tries: 1 };
-    expect(pick([failed, other], none, { retryAtMs: 2000, lastRetry: "never" })?.items).toEqual([other]);
-    expect(pick([failed], none, { retryAtMs: 2000, lastRetry: "never" }, 2000)?.items).toEqual([failed]);
+  test("[RT5] during an outage nothing is picked, and a lane that backs off does not hold the other", () => {
+    expect(pick([team, visitor], none, { retryAtMs: 2000 })).toBeNull();
+    const doubts = { ...freshMeta.doubts, team: { ...noDoubt, failures: 1, untilMs: 2000 } };
+    expect(pick([team, visitor], none, { doubts })).toEqual({ lane: "public", items: [visitor] });
+    expect(pick([team, visitor], none, { doubts }, 2000)?.items).toEqual([team]);
   });
 
-  test("while one item is refused by the model, each gets a turn of its own, the refused one last", () => {
-    expect(pick([{ ...team, tries: 2 }, other], none, { isolate: true })?.items).toEqual([other]);
+  test("[RT7] what failed together goes in parts, of its lane only", () => {
+    const doubts = { ...freshMeta.doubts, team: { ...noDoubt, width: 1 } };
+    expect(pick([team, other, visitor], none, { doubts })?.items).toEqual([team]);
+    const guests = ["d", "e"].map((name) => queuedTrigger({ name, by: guest, thread: name }));
+    expect(pick(guests, none, { doubts })?.items).toEqual(guests);
+  });
+
+  test("[RT7] an item to blame goes alone, after all others, unless it has waited for long", () => {
+    const bad = { ...team, tries: 1 };
+    expect(pick([bad, other])?.items).toEqual([other]);
+    expect(pick([bad, visitor])?.items).toEqual([visitor]);
+    expect(pick([bad])?.items).toEqual([bad]);
+    expect(pick([bad], none, { apartMs: 2000 })).toBeNull();
+    expect(pick([bad, other], none, { apartMs: 2000 }, 62_000)?.items).toEqual([bad]);
+    expect(pick([bad, { ...other, tries: 3 }, { ...visitor, tries: 2 }])?.items).toEqual([bad]);
+  });
+
+  test("the loop sleeps until the first item may go", () => {
+    const meta = { retryAtMs: 500, doubts: { ...freshMeta.doubts, team: { ...noDoubt, untilMs: 2000 } }, apartMs: 9000 };
+    expect(nextTurnMs([team, visitor], none, meta)).toBe(500);
+    expect(nextTurnMs([team], none, meta)).toBe(2000);
+    expect(nextTurnMs([{ ...visitor, tries: 1 }], none, meta)).toBe(9000);
+    expect(nextTurnMs([visitor, team], new Set([visitor.threadId]), meta)).toBe(2000);
   });
 });
 
@@ -116,47 +138,4 @@ describe("arrivals", () => {
   test("a message derived of derived messages goes to a human", () => {
     expect(arrivals({ ...delivery, rows: [rowOf("x", 1, "candidate", 5)] }, 0)[0]?.what).toBe("too_many_hops");
   });
-});
-
-describe("planModelFault", () => {
-  const turn = { lane: "team" as const, items: 1, freshSegment: false, settingsProblem: null, nowMs: 1000, backOffAtMs: 1500 };
-  const later = new Fault("unavailable", "It is down.");
-  const never = new Fault("provider", "It refused.", { retry: "never" });
-
-  test("[RT5] a passing fault backs off, and people hear of the third in a row", () => {
-    const first = planModelFault(freshMeta, later, turn);
-    expect(first.meta).toMatchObject({ failures: 1, retryAtMs: 1500, notice: null, modelNote: "It is down." });
-    const third = planModelFault({ ...freshMeta, failures: 2 }, later, turn);
-    expect(third.meta.notice).toContain("your message is kept");
-  });
-
-  test("[RT5] a provider that says when to come again is not asked before", () => {
-    const slow = new Fault("rate_limited", "Slow down.", { retryAfterMs: 60_000 });
-    expect(planModelFault(freshMeta, slow, turn).meta.retryAtMs).toBe(61_000);
-  });
-
-  test("[RT5] wrong settings are told at once, with the sentence of the fault, and blame no item", () => {
-    const plan = planModelFault(freshMeta, new Fault("unauthorised", "MODEL_API_KEY is refused."), turn);
-    expect(plan).toMatchObject({ blameItem: false, countTries: true, meta: { isolate: false } });
-    expect(plan.meta.notice).toContain("MODEL_API_KEY is refused.");
-  });
-
-  test("[RT5] a refused batch is taken apart, then the past is left behind, then the item is to blame", () => {
-    const batch = planModelFault(freshMeta, never, { ...turn, items: 3 });
-    expect(batch).toMatchObject({ blameItem: false, countTries: false, meta: { isolate: true } });
-    const past = planModelFault(freshMeta, never, turn);
-    expect(past).toMatchObject({ blameItem: false, countTries: false, meta: { segments: { team: 2, public: 1 }, retryAtMs: 1000 } });
-    expect(planModelFault(past.meta, never, { ...turn, freshSegment: true })).toMatchObject({ blameItem: true, countTries: true });
-  });
-
-  test("[RT5] when everything fails, no single item is to blame", () => {
-    const plan = planModelFault({ ...freshMeta, failures: 4 }, never, { ...turn, freshSegment: true });
-    expect(plan.blameItem).toBe(false);
-  });
-});
-
-test("only people of the team who asked for something are told of an outage, once each thread", () => {
-  const twice = queuedTrigger({ name: "d", by: member });
-  const candidate = queuedTrigger({ name: "e", by: member, thread: "four", outcome: "candidate" });
-  expect(threadsToTell([visitor, team, twice, candidate, other], [other.threadId]).map((item) => item.id)).toEqual([team.id]);
 });

@@ -2,11 +2,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-type ModelFault = "429" | "500" | "401" | "404" | "hang" | "garbage" | "cut" | "no_choices" | "duplicate_ids";
+type ModelFault = "400" | "429" | "500" | "401" | "404" | "hang" | "garbage" | "cut" | "no_choices" | "duplicate_ids";
 
 type ScriptedCall = {
   tool: string;
-  /** The strings `$trg`, `$rep` and `$cmd` in it become the last such id of the request. */
+  /** The strings `$trg`, `$rep` and `$cmd` in it become the last such id of the request, `$all` each trg_ id of its last message of a user. */
   input?: unknown;
   /** The raw text of the arguments instead of `input`: for arguments that are no JSON. */
   rawInput?: string;
@@ -92,7 +92,9 @@ const failure = (status: number, message: string, headers: Record<string, string
 
 /** The last `trg_`, `rep_` and `cmd_` ids of the request stand for the placeholders of a scripted input. */
 function fillPlaceholders(input: unknown, body: string): string {
-  return JSON.stringify(input ?? {}).replace(/\$(trg|rep|cmd)\b/g, (whole, prefix: string) => {
+  const shown = (): string[] => [...new Set(body.slice(body.lastIndexOf('"role":"user"')).match(/trg_[a-z0-9]+(?:-[a-z0-9]+)?/g))];
+  const text = JSON.stringify(input ?? {}).replace(/"\$all"/, () => JSON.stringify(shown()).slice(1, -1));
+  return text.replace(/\$(trg|rep|cmd)\b/g, (whole, prefix: string) => {
     const ids = body.match(new RegExp(`${prefix}_[a-z0-9]+(?:-[a-z0-9]+)?`, "g"));
     return ids?.at(-1) ?? whole;
   });
@@ -106,6 +108,8 @@ async function answer(wire: Wire, reply: ScriptedReply, body: string, n: number)
         return failure(429, "slow down", { "retry-after": String(reply.retryAfter ?? 1) });
       case "500":
         return failure(500, "the model server has a fault");
+      case "400":
+        return failure(400, "the request was rejected by our content policy");
       case "401":
         return failure(401, "invalid api key");
       case "404":

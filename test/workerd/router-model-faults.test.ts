@@ -66,26 +66,6 @@ test("[RT5] a refused key is told at once in the words of the fault, also to who
   await until("an answer", async () => (await decisions(lab)).some((decision) => decision.tool === "reply" && decision.by === "model"));
 });
 
-test("[RT5] one message that the model refuses keeps no other waiting, and ends at a human", async () => {
-  const lab = await newLab();
-  const [good, bad] = [`good${lab.token}`, `bad${lab.token}`];
-  await script(`warm${lab.token}`, [{ calls: [record], delayMs: 500 }]);
-  await script(good, [{ calls: [record] }, { calls: [record] }, { calls: [record] }, { calls: [record] }]);
-  await script(
-    bad,
-    Array.from({ length: 12 }, () => ({ fault: "404" })),
-  );
-  const warm = await say(lab, { name: `${lab.token}0`, by: member, thread: lab.token, text: `warm${lab.token}` });
-  const poison = await say(lab, { name: `${lab.token}1`, by: member, thread: `${lab.token}1`, text: bad });
-  const others = [];
-  for (const i of [2, 3, 4]) others.push(await say(lab, { name: `${lab.token}${i}`, by: member, thread: `${lab.token}${i}`, text: good }));
-  await decided(lab, warm.id);
-  for (const other of others) expect((await decided(lab, other.id)).tool).toBe("record");
-  expect(await decisions(lab)).not.toContainEqual(expect.objectContaining({ settles: [poison.id], by: "model" }));
-  expect((await lab.router.overview()).pending).toBe(1);
-  await until("the notice", async () => (await saidIn(poison.threadId)).length > 0);
-});
-
 test("[RD3] what a turn reads of public text caps its decisions, and does not stay in the transcript", async () => {
   const lab = await newLab();
   const secret = `secret${lab.token}`;

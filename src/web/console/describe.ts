@@ -139,6 +139,10 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     case "router.model":
       return describeModel("The router", event);
+    case "router.probe": {
+      const text = `The router looked whether its model answers: ${event.error === undefined ? "it does" : "it does not"}`;
+      return withDetail({ filter: "detail", text, ids: [] }, event.error);
+    }
     case "router.fact":
       return withDetail({ filter: "decided", text: "Remembered for the team", ids: compact([event.factId, event.triggerId]) }, event.text);
     case "router.schedule": {

@@ -1,0 +1,110 @@
+// The router's model: one call of a turn, and, when it fails, a look at what is wrong: everything, the past, or the items at hand.
+import { isPlatformHiccup } from "../src/core/alarms.ts";
+import type { InboxItem } from "../src/core/router.ts";
+import { type Found, isToAsk, planModelFault, probe, routerFault } from "../src/core/router-faults.ts";
+import { routerRequest } from "../src/core/router-prompt.ts";
+import { type Env, readConfig } from "../src/env.ts";
+import { faultPoint } from "../src/fault-point.ts";
+import type { Fault } from "../src/protocol/fault.ts";
+import { limits } from "../src/protocol/limits.ts";
+import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
+import type { Lane } from "../src/protocol/principal.ts";
+import type { RouterLedger } from "../src/storage/router-ledger.ts";
+
+const leaseSlackMs = 30_000;
+const probeTimeoutMs = 30_000;
+
+type AskedTurn = { epoch: number; turn: number; lane: Lane; items: ReadonlyMap<string, InboxItem> };
+export type Answer = { reply: ModelReply } | { error: unknown };
+
+export class RouterModel {
+  readonly #storage: DurableObjectStorage;
+  readonly #env: Env;
+  readonly #ledger: RouterLedger;
+  readonly #model: Model;
+
+  constructor(storage: DurableObjectStorage, env: Env, ledger: RouterLedger, model: Model) {
+    this.#storage = storage;
+    this.#env = env;
+    this.#ledger = ledger;
+    this.#model = model;
+  }
+
+  about = ({ turn, lane, items }: AskedTurn, step: number) => ({ turn, step, lane, model: this.#model.name, items: [...items.keys()] });
+
+  #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
+
+  /** Null when another loop took over. */
+  async ask(turn: AskedTurn, step: number, messages: ModelMessage[], onPiece: (piece: ModelPiece) => void): Promise<Answer | null> {
+    const config = readConfig(this.#env);
+    const startedMs = Date.now();
+    if (!this.#mine(turn.epoch)) return null;
+    this.#storage.transactionSync(() => {
+      this.#ledger.log.append({ kind: "router.model", ...this.about(turn, step), phase: "reserve" }, startedMs);
+      this.#lease(startedMs + limits.modelCallTimeoutMs);
+    });
+    await faultPoint(config.faultUrl, "router.model.called");
+    try {
+      const options = { timeoutMs: limits.modelCallTimeoutMs, onPiece };
+      const reply = await this.#model.call(routerRequest(config.agentName, turn.lane, messages), options);
+      return { reply: { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) } };
+    } catch (error) {
+      const failed = { phase: "failed" as const, ms: Date.now() - startedMs, error: messageOf(error) };
+      this.#ledger.log.append({ kind: "router.model", ...this.about(turn, step), ...failed }, Date.now());
+      return { error };
+    }
+  }
+
+  /** A turn failed: of its items those that are undecided stay, and what they failed of is found out. */
+  async failed(turn: AskedTurn, step: number, error: unknown): Promise<void> {
+    // The platform's own trouble is neither the model's nor an item's.
+    if (isPlatformHiccup(messageOf(error))) throw error;
+    const { store } = this.#ledger;
+    const fault = routerFault(error);
+    const items = [...store.queuedOf([...turn.items.keys()]).values()];
+    const settingsProblem = readConfig(this.#env).model.router.problem;
+    const about = { lane: turn.lane, items, later: step > 1, settingsProblem, nowMs: Date.now() };
+    const asked = isToAsk(store.meta(), fault, about) ? await this.#find(turn.lane, fault) : { found: null, fault };
+    this.#storage.transactionSync(() => {
+      if (!this.#mine(turn.epoch)) return;
+      const nowMs = Date.now();
+      const plan = planModelFault(store.meta(), asked.fault, { ...about, nowMs }, asked.found);
+      store.setMeta(plan.meta);
+      if (!plan.blame) return;
+      for (const item of items) {
+        store.countTry(item.id);
+        this.#ledger.undecided(item, fault.message, nowMs, `My model fails whenever I show it this: ${fault.message}`);
+      }
+    });
+  }
+
+  async #find(lane: Lane, fault: Fault): Promise<{ found: Found; fault: Fault }> {
+    const { store } = this.#ledger;
+    const dead = await this.#probe(lane, []);
+    if (dead !== null) return { found: "outage", fault: dead };
+    const past = store.transcript(lane, store.meta().segments[lane]).messages;
+    return { found: past.length > 0 && (await this.#probe(lane, past)) !== null ? "past" : "items", fault };
+  }
+
+  /** The fault of a request in which nothing but `past` can be wrong. */
+  async #probe(lane: Lane, past: readonly ModelMessage[]): Promise<Fault | null> {
+    const startedMs = Date.now();
+    this.#lease(startedMs + probeTimeoutMs);
+    const about = { kind: "router.probe" as const, lane, model: this.#model.name, past: past.length };
+    try {
+      const request = routerRequest(readConfig(this.#env).agentName, lane, [...past, probe]);
+      const { usage } = await this.#model.call(request, { timeoutMs: probeTimeoutMs });
+      this.#ledger.log.append({ ...about, ms: Date.now() - startedMs, usage }, Date.now());
+      return null;
+    } catch (error) {
+      this.#ledger.log.append({ ...about, ms: Date.now() - startedMs, error: messageOf(error) }, Date.now());
+      return routerFault(error);
+    }
+  }
+
+  #lease(untilMs: number): void {
+    this.#ledger.store.setMeta({ ...this.#ledger.store.meta(), leaseUntilMs: untilMs + leaseSlackMs });
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
