@@ -1,5 +1,5 @@
 // The board's rules: what a console sees stays small, never goes back in time, and never shows again what is gone.
-import type { BoardChange, BoardState, BoardTask } from "../protocol/board.ts";
+import type { BoardChange, BoardNotice, BoardState, BoardTask } from "../protocol/board.ts";
 import { finalStatuses } from "../protocol/task.ts";
 
 export const boardLimits = { tasks: 60, decisions: 40, notices: 30, noticeChars: 2000 } as const;
@@ -14,6 +14,16 @@ function boundedTasks(tasks: readonly BoardTask[]): BoardTask[] {
   if (newest.length <= boardLimits.tasks) return newest;
   const kept = new Set([...newest.filter(isOpen), ...newest.filter((task) => !isOpen(task))].slice(0, boardLimits.tasks));
   return newest.filter((task) => kept.has(task));
+}
+
+const asks = ({ kind }: BoardNotice): boolean => kind === "question" || kind === "offer";
+
+/** Newest first; when there are too many, what only tells something leaves before what waits for a person's word. */
+function boundedNotices(notices: readonly BoardNotice[]): BoardNotice[] {
+  const newest = [...notices].sort((a, b) => b.atMs - a.atMs);
+  if (newest.length <= boardLimits.notices) return newest;
+  const kept = new Set([...newest.filter(asks), ...newest.filter((notice) => !asks(notice))].slice(0, boardLimits.notices));
+  return newest.filter((notice) => kept.has(notice));
 }
 
 function upsert<T>(list: readonly T[], item: T, same: (other: T) => boolean, isOlder: (known: T) => boolean): readonly T[] {
@@ -60,8 +70,7 @@ function applyOne(state: BoardState, change: BoardChange, gone: ReadonlySet<stri
     case "notice": {
       const notice = { ...change.notice, text: change.notice.text.slice(0, boardLimits.noticeChars) };
       if (gone.has(notice.id) || state.notices.some((known) => known.id === notice.id)) return state;
-      const notices = [notice, ...state.notices].sort((a, b) => b.atMs - a.atMs).slice(0, boardLimits.notices);
-      return { ...state, notices };
+      return { ...state, notices: boundedNotices([notice, ...state.notices]) };
     }
     case "notice_done": {
       const notices = state.notices.filter((notice) => notice.id !== change.id);

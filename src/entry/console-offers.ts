@@ -6,12 +6,17 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { releasePolicy } from "../protocol/offer.ts";
 import { fromD1 } from "../storage/from-d1.ts";
+import { readHeldOffers } from "../storage/held-offers.ts";
 import { readReleasePolicy, saveReleasePolicy } from "../storage/release-policy.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
 import { bodyOf } from "./console-body.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
 export const offersDoor = new Hono<ConsoleEnv>();
+
+const maxListed = 200;
+
+offersDoor.get("/", async (c) => c.json(await fromD1(c.env.DB, (db) => readHeldOffers(db, maxListed))));
 
 offersDoor.get("/setting", async (c) => c.json(await fromD1(c.env.DB, readReleasePolicy)));
 

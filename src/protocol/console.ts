@@ -33,6 +33,12 @@ export type DecisionAnswer = {
   mark?: { wrong: boolean; note: string; by: string; atMs: number };
 };
 
+/** What waits for a release, over all threads. */
+export type HeldOffersAnswer = {
+  offers: { id: string; threadId: string; taskId: string; title: string; atMs: number; untilMs: number }[];
+  total: number;
+};
+
 export type EndpointRow = { endpointId: string; name: string; platform: string; createdMs: number; revokedMs: number | null };
 export type EndpointsAnswer = { endpoints: EndpointRow[] };
 export type EnrolmentAnswer = { code: string; expiresMs: number; commands: string[] };

@@ -137,6 +137,20 @@ export const releasePolicy = sqliteTable("release_policy", {
   savedMs: integer("saved_ms").notNull(),
 });
 
+/** What waits for a release, over all threads: a projection; the Thread is the truth. */
+export const heldOffers = sqliteTable(
+  "held_offers",
+  {
+    id: text().primaryKey(),
+    threadId: text("thread_id").notNull(),
+    taskId: text("task_id").notNull(),
+    title: text().notNull(),
+    atMs: integer("at_ms").notNull(),
+    untilMs: integer("until_ms").notNull(),
+  },
+  (table) => [index("held_offers_thread").on(table.threadId)],
+);
+
 /** Objects that are busy and when their next deadline is; written only when an object turns busy or idle. */
 export const wakeList = sqliteTable("wake_list", {
   objectId: text("object_id").primaryKey(),

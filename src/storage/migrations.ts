@@ -5,6 +5,7 @@ import profiles from "../../migrations/0002_profiles.sql";
 import release from "../../migrations/0003_release.sql";
 import speculation from "../../migrations/0004_speculation.sql";
 import marks from "../../migrations/0005_marks.sql";
+import heldOffers from "../../migrations/0006_held-offers.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
@@ -14,6 +15,7 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0003_release.sql", sql: release },
   { name: "0004_speculation.sql", sql: speculation },
   { name: "0005_marks.sql", sql: marks },
+  { name: "0006_held-offers.sql", sql: heldOffers },
 ];
 
 const ready = new WeakMap<D1Database, Promise<void>>();

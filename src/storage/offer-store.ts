@@ -34,6 +34,10 @@ export class OfferStore {
     return this.#rows("SELECT * FROM offer WHERE told IS NOT NULL ORDER BY at_ms");
   }
 
+  held(): OfferView[] {
+    return this.#rows("SELECT * FROM offer WHERE state = 'held' ORDER BY at_ms").map(({ view }) => view);
+  }
+
   setTold(id: string, told: Told | null): void {
     this.#sql.exec("UPDATE offer SET told = ? WHERE id = ?", told, id);
   }

@@ -96,7 +96,10 @@ export async function tellOffers(room: ThreadRoom, env: Pick<Env, "BOARD" | "WOR
   for (const { view, told } of offers.untold()) {
     const { outbound, from } = view.offer;
     if (view.state === "held" && nowMs >= view.untilMs) {
-      room.commit((atMs) => offers.decided(outbound.id, "expired", outOfTime, "time", "nobody decided", atMs));
+      room.commit((atMs) => {
+        offers.decided(outbound.id, "expired", outOfTime, "time", "nobody decided", atMs);
+        room.armOffers(atMs);
+      });
       nextMs = nowMs;
       continue;
     }

@@ -9,6 +9,7 @@ import { limits } from "../protocol/limits.ts";
 import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { AlarmMux, Pump } from "./alarm-mux.ts";
 import { fromD1 } from "./from-d1.ts";
+import { listHeldOffers } from "./held-offers.ts";
 import type { Carrier } from "./outbound-ledger.ts";
 import { markDecision } from "./policies.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
@@ -123,13 +124,32 @@ export class ThreadRoom {
 
   /** Inside a commit: an offer changed, and somebody is to hear it. */
   armOffers(nowMs: number): void {
+    this.store.setMark("offers.unlisted", 1);
     this.alarms.setEarlier("offers", "offers", nowMs + fallbackMs);
   }
 
   async #tellOffers(): Promise<void> {
     const dueMs = await tellOffers(this, this.#env, Date.now());
-    if (dueMs === undefined) this.alarms.clear("offers");
-    else this.alarms.set("offers", "offers", dueMs);
+    const againMs = await this.#listOffers();
+    const nextMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, againMs ?? Number.POSITIVE_INFINITY);
+    if (Number.isFinite(nextMs)) this.alarms.set("offers", "offers", nextMs);
+    else this.alarms.clear("offers");
+  }
+
+  /** [O11] The list of what waits may lag: while D1 is away, tasks and consoles hear of offers all the same. Returns when to try again. */
+  async #listOffers(): Promise<number | undefined> {
+    const threadId = this.store.about()?.threadId;
+    if (threadId === undefined || this.store.mark("offers.unlisted") === 0) return undefined;
+    const held = this.store.offers.held();
+    this.store.setMark("offers.unlisted", 0);
+    try {
+      await withTimeout(listHeldOffers(this.#env.DB, threadId, held), callTimeoutMs, "D1");
+      return undefined;
+    } catch (error) {
+      this.store.setMark("offers.unlisted", 1);
+      console.error(JSON.stringify({ at: "thread.offers", thread: threadId, error: String(error) }));
+      return retryAtMs(Date.now(), 1);
+    }
   }
 
   /** While a page is brought up to date: without an alarm the platform may end that. */

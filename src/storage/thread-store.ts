@@ -27,7 +27,7 @@ export type ThreadAbout = {
 /** How far a target took the log. */
 type CursorMark = "router.cursor" | "mirror.cursor";
 /** Cursors and marks of a thread, each one number. `moved`: up to where the router was told of it, and up to where it looked. */
-export type Mark = CursorMark | "moved.told" | "moved.read" | "busy";
+export type Mark = CursorMark | "moved.told" | "moved.read" | "busy" | "offers.unlisted";
 
 const schema = `
 CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL);

@@ -35,6 +35,18 @@ test("sixty tasks are kept, and an old open one outlives newer ended ones", () =
   expect(tasks[0]?.taskId).toBe("tsk_81");
 });
 
+test("what waits for a person's word outlives newer notices that only tell something", () => {
+  const notice = (n: number, kind: "offer" | "question" | "fault"): BoardChange => ({
+    kind: "notice",
+    notice: { id: `n${n}`, atMs: n, kind, text: "t" },
+  });
+  const told = Array.from({ length: 2 * boardLimits.notices }, (_, n) => notice(n + 3, "fault"));
+  const { notices } = apply([notice(1, "offer"), notice(2, "question"), ...told]).state;
+  expect(notices).toHaveLength(boardLimits.notices);
+  expect(notices.slice(-2).map(({ id }) => id)).toEqual(["n2", "n1"]);
+  expect(notices[0]?.id).toBe(`n${told.length + 2}`);
+});
+
 test("what left does not come back by a repeated change", () => {
   const notice: BoardChange = { kind: "notice", notice: { id: "n1", atMs: 1, kind: "question", text: "Which one?" } };
   const shown = apply([notice]);

@@ -223,7 +223,17 @@ test.each([
 ] as const)("no page has a serious accessibility finding or scrolls sideways: %s", async (_name, options) => {
   const { page } = await operator({ ...options, bypassCSP: true });
   const task = await page.locator("a[href^='#/task/']").first().getAttribute("href");
-  for (const hash of ["#/", task ?? "", "#/tasks", "#/decisions", "#/machines", "#/people", "#/profiles", "#/task/tsk_unknown"]) {
+  for (const hash of [
+    "#/",
+    task ?? "",
+    "#/tasks",
+    "#/decisions",
+    "#/machines",
+    "#/people",
+    "#/profiles",
+    "#/proposals",
+    "#/task/tsk_unknown",
+  ]) {
     await page.evaluate((next) => {
       location.hash = next;
     }, hash);

@@ -220,7 +220,16 @@ describe("what waits for a person", () => {
       const decline = operator.page.getByRole("button", { name: /^Decline: Comment · acme\/app issue 61/ });
       await decline.waitFor();
       expect(await accessibilityFindings(operator.page)).toEqual([]);
+      await operator.page.getByRole("link", { name: "All proposals" }).click();
+      const listed = operator.page.getByRole("listitem").filter({ hasText: "acme/app issue 61" });
+      await listed.getByText("What would be sent").click();
+      await listed.getByText("Buy a new gate.").waitFor();
+      expect(await listed.count()).toBe(1);
+      expect(await accessibilityFindings(operator.page)).toEqual([]);
+      expect(await scrollsSideways(operator.page)).toBe(false);
       await decline.click();
+      await operator.page.getByText("Nothing waits for a release.").waitFor();
+      await operator.page.goto(`${system.origin}/console#/`);
       await operator.page.getByText("Nothing waits for you.").waitFor();
       await proposals.waitFor({ state: "detached" });
       const taskId = await taskOf(token);

@@ -5,6 +5,7 @@ import { WorkerSession } from "../../durable-objects/worker-session.ts";
 import { github } from "../../src/channels/github/index.ts";
 import { childId, makeId } from "../../src/core/ids.ts";
 import { boardName } from "../../src/env.ts";
+import type { HeldOffersAnswer } from "../../src/protocol/console.ts";
 import { Fault } from "../../src/protocol/fault.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Offer, OfferView } from "../../src/protocol/offer.ts";
@@ -189,5 +190,36 @@ describe("an offer", () => {
     await eventually("the message", sentOf(where, offer));
     expect((await asOperator("POST", "offers/out_nothing-here", { verdict: "release" })).status).toBe(404);
     expect((await asOperator("GET", "offers/nonsense")).status).toBe(404);
+  });
+
+  test("[O11] [R29] is in one list over all threads while it waits, which D1 may miss for a while; its task and the board do not wait for that", async () => {
+    watchTasks();
+    const list = async () => (await ok<HeldOffersAnswer>(asOperator("GET", "offers"))).offers.map(({ id }) => id);
+    const [here, there] = [issue(), issue()];
+    const [first, second, other] = [offerIn(here), offerIn(here), offerIn(there)];
+    for (const offer of [first, second]) await propose(here, offer);
+    const away = vi.spyOn(bindings.DB, "batch").mockRejectedValue(new Error("D1 is away"));
+    await propose(there, other);
+    await eventually("a notice all the same", async () => (await noticeOf(other)) !== undefined);
+    await eventually("the failed write", async () => away.mock.calls.length > 0);
+    away.mockRestore();
+    await evictDurableObject(stubOf(there.threadId));
+    await at(Date.now() + 60_000, async () => {
+      await runDurableObjectAlarm(stubOf(there.threadId));
+      await eventually(
+        "the list",
+        async () => (await list()).filter((id) => [first, second, other].some(({ outbound }) => outbound.id === id)).length === 3,
+      );
+    });
+    const { offers, total } = await ok<HeldOffersAnswer>(asOperator("GET", "offers"));
+    expect(total).toBe(offers.length);
+    expect(offers.find(({ id }) => id === other.outbound.id)).toMatchObject({
+      threadId: there.threadId,
+      taskId: other.from.taskId,
+      title: expect.stringContaining(there.place),
+    });
+    await release(here, first, { verdict: "decline" });
+    await eventually("a shorter list", async () => !(await list()).includes(first.outbound.id));
+    expect(await list()).toEqual(expect.arrayContaining([second.outbound.id, other.outbound.id]));
   });
 });

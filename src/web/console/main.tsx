@@ -12,6 +12,7 @@ import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
 import { PeoplePage } from "./people.tsx";
 import { ProfilesPage } from "./profiles.tsx";
+import { ProposalsPage } from "./proposals.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
 import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
@@ -130,6 +131,8 @@ function Page(props: { board: BoardState }) {
       return <TasksPage board={props.board} />;
     case "decisions":
       return <DecisionsPage board={props.board} />;
+    case "proposals":
+      return <ProposalsPage />;
     case "machines":
       return <MachinesPage board={props.board} />;
     case "schedules":

@@ -5,12 +5,12 @@ import { statusView } from "../shared/status.ts";
 import { dayKey } from "../shared/time.ts";
 
 export type Route =
-  | { page: "now" | "tasks" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" }
+  | { page: "now" | "tasks" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" | "proposals" }
   | { page: "task" | "thread" | "trigger" | "decision"; id: string }
   | { page: "unknown"; hash: string };
 
 const detailPages = ["task", "thread", "trigger", "decision"] as const;
-const listPages = ["tasks", "decisions", "machines", "people", "schedules", "rules", "profiles"] as const;
+const listPages = ["tasks", "decisions", "machines", "people", "schedules", "rules", "profiles", "proposals"] as const;
 
 /** `#/task/tsk_…` and its like; an empty hash is the first screen. */
 export function parseRoute(hash: string): Route {

@@ -7,33 +7,13 @@ import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
 import { filterTasks, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./parts.tsx";
+import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
 import { api, change, query } from "./store.ts";
 
 const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
 const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
 const noticeShapes = { question: "diamond", offer: "diamond", refusal: "square", fault: "cross" } as const;
-
-/** What a task proposed: its first line says what would happen, the rest is what would be sent. */
-function Release(props: { notice: BoardNotice }) {
-  const { id, text } = props.notice;
-  const what = text.split("\n")[0] ?? "";
-  const decide = (verdict: "release" | "decline") =>
-    change(
-      () => api("POST", `offers/${id}`, { verdict }),
-      verdict === "release" ? "Released: it is being sent." : "Declined: it is not sent.",
-    );
-  return (
-    <>
-      <button type="button" class="btn btn-main" aria-label={`Release: ${what}`} onClick={() => void decide("release")}>
-        Release
-      </button>
-      <button type="button" class="btn" aria-label={`Decline: ${what}`} onClick={() => void decide("decline")}>
-        Decline
-      </button>
-    </>
-  );
-}
 
 function Notice(props: { notice: BoardNotice }) {
   const { notice } = props;
@@ -78,7 +58,7 @@ function Notice(props: { notice: BoardNotice }) {
           </>
         ) : null}
         {notice.kind === "offer" ? (
-          <Release notice={notice} />
+          <Release id={notice.id} what={notice.text.split("\n")[0] ?? ""} />
         ) : (
           <button type="button" class="btn btn-bare" onClick={() => void dismiss()}>
             Dismiss
@@ -92,7 +72,12 @@ function Notice(props: { notice: BoardNotice }) {
 function WaitingForYou(props: { board: BoardState }) {
   const waiting = waitingOf(props.board);
   return (
-    <Panel title="Waiting for you" count={waiting.length} class={waiting.length > 0 ? "panel-asks" : ""}>
+    <Panel
+      title="Waiting for you"
+      count={waiting.length}
+      class={waiting.length > 0 ? "panel-asks" : ""}
+      aside={<a href="#/proposals">All proposals</a>}
+    >
       {waiting.length === 0 ? (
         <Empty>Nothing waits for you.</Empty>
       ) : (
