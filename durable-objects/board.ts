@@ -8,9 +8,19 @@ import type { Env } from "../src/env.ts";
 import type { BoardChange, BoardState } from "../src/protocol/board.ts";
 import { boardClose, boardSessionHeader } from "../src/protocol/board-wire.ts";
 import type { BoardRpc } from "../src/protocol/rpc.ts";
+import { openTables, type Tables } from "../src/storage/tables.ts";
 
 /** Ids that left are remembered while a late repeat of an older change is thinkable. */
 const maxGone = 500;
+
+const tables: Tables = {
+  version: 1,
+  parts: [
+    "CREATE TABLE IF NOT EXISTS gone (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS used_ticket (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID",
+  ],
+};
 
 export class Board extends DurableObject<Env> implements BoardRpc {
   // The order of these fields is the order in which the parts of `agents` must come to life.
@@ -27,9 +37,7 @@ export class Board extends DurableObject<Env> implements BoardRpc {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS gone (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)");
-    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS used_ticket (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID");
-    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, expires_ms INTEGER NOT NULL) WITHOUT ROWID");
+    openTables(ctx.storage, tables);
   }
 
   async change(input: BoardChange[]): Promise<void> {

@@ -19,8 +19,10 @@ import { RouterActs } from "../src/storage/router-acts.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
 import { RouterSchedules } from "../src/storage/router-schedules.ts";
+import { routerTables } from "../src/storage/router-schema.ts";
 import { RouterSpeculations } from "../src/storage/router-speculations.ts";
 import { RouterStore } from "../src/storage/router-store.ts";
+import { openTables } from "../src/storage/tables.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import { RouterClock } from "./router-clock.ts";
 import { RouterEffects } from "./router-effects.ts";
@@ -51,6 +53,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    openTables(ctx.storage, routerTables);
     this.#store = new RouterStore(ctx.storage.sql);
     this.#log = new EventLog(ctx.storage.sql, { indexed: isAskedFor });
     this.#alarms = new AlarmMux(ctx.storage, {

@@ -33,7 +33,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    if (ThreadStore.exists(ctx.storage.sql)) this.#open();
+    if (ThreadStore.exists(ctx.storage)) this.#open();
     this.#sockets.closeStranded();
   }
 

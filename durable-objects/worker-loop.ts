@@ -16,7 +16,8 @@ import type { Replayed } from "../src/protocol/rpc.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { profilesInForce } from "../src/storage/profiles.ts";
-import { WorkerStore } from "../src/storage/worker-store.ts";
+import { openTables } from "../src/storage/tables.ts";
+import { WorkerStore, workerTables } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
 import { type Answer, askWorkerModel, faultOf, replayStep } from "./worker-model.ts";
@@ -54,7 +55,8 @@ export class WorkerLoop {
     this.#config = readConfig(env);
     this.#db = env.DB;
     this.#model = createModel(this.#config.model.worker);
-    this.log = new EventLog<TaskEvent>(ctx.storage.sql, { items: true });
+    openTables(ctx.storage, workerTables);
+    this.log = new EventLog<TaskEvent>(ctx.storage.sql);
     this.store = new WorkerStore(ctx.storage.sql, this.log);
     this.#effects = new WorkerEffects({
       name,

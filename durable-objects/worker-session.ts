@@ -32,7 +32,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     super(ctx, env);
     if (ctx.id.name === undefined) throw new Error("a WorkerSession is addressed by the name of its id");
     this.#taskId = ctx.id.name;
-    if (WorkerStore.exists(ctx.storage.sql)) this.#opened = new WorkerLoop(ctx, env, this.#taskId);
+    if (WorkerStore.exists(ctx.storage)) this.#opened = new WorkerLoop(ctx, env, this.#taskId);
   }
 
   get #loop(): WorkerLoop {

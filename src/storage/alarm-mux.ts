@@ -9,6 +9,9 @@ const slackMs = 2_000;
 /** The platform takes no time beyond the calendar: an alarm that comes before its deadline finds nothing due and is set anew. */
 const farthestMs = 366 * 24 * 60 * 60_000;
 
+export const deadlineTables =
+  "CREATE TABLE IF NOT EXISTS deadline (id TEXT PRIMARY KEY, due_ms INTEGER NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID";
+
 export class AlarmMux {
   readonly #storage: DurableObjectStorage;
   readonly #handlers: Record<string, DeadlineHandler>;
@@ -18,9 +21,6 @@ export class AlarmMux {
   constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
     this.#storage = storage;
     this.#handlers = handlers;
-    storage.sql.exec(
-      "CREATE TABLE IF NOT EXISTS deadline (id TEXT PRIMARY KEY, due_ms INTEGER NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID",
-    );
   }
 
   /** Sets or moves a deadline. Inside a transaction it commits and rolls back with it. */

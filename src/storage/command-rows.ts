@@ -18,21 +18,21 @@ export type OwedEffect = { id: string; seq: number; target: string; effect: Endp
 
 const columns = "command, state, stop_why, result, started_ms, stored_bytes, waiting_told";
 
+export const commandTables = `
+CREATE TABLE IF NOT EXISTS machine (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS command (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, task_id TEXT NOT NULL, command TEXT NOT NULL, not_after_ms INTEGER NOT NULL,
+  state TEXT NOT NULL, stop_why TEXT, result TEXT, started_ms INTEGER, stored_bytes INTEGER NOT NULL, waiting_told INTEGER NOT NULL,
+  settled_ms INTEGER);
+CREATE INDEX IF NOT EXISTS command_open ON command (task_id) WHERE state <> 'settled';
+CREATE TABLE IF NOT EXISTS cancel (task_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, answered INTEGER NOT NULL, offline_told INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS effect (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, target TEXT NOT NULL, body TEXT NOT NULL);`;
+
 export class CommandRows {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(
-      `CREATE TABLE IF NOT EXISTS machine (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL);
-       CREATE TABLE IF NOT EXISTS command (
-         seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, task_id TEXT NOT NULL, command TEXT NOT NULL, not_after_ms INTEGER NOT NULL,
-         state TEXT NOT NULL, stop_why TEXT, result TEXT, started_ms INTEGER, stored_bytes INTEGER NOT NULL, waiting_told INTEGER NOT NULL,
-         settled_ms INTEGER);
-       CREATE INDEX IF NOT EXISTS command_open ON command (task_id) WHERE state <> 'settled';
-       CREATE TABLE IF NOT EXISTS cancel (task_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, answered INTEGER NOT NULL, offline_told INTEGER NOT NULL) WITHOUT ROWID;
-       CREATE TABLE IF NOT EXISTS effect (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, target TEXT NOT NULL, body TEXT NOT NULL);`,
-    );
   }
 
   machine(): Machine | null {

@@ -2,15 +2,18 @@
 import type { Decision, EndpointInput } from "../core/command-ledger.ts";
 import { decide } from "../core/endpoint.ts";
 import type { EndpointEvent } from "../protocol/events.ts";
-import type { AlarmMux } from "./alarm-mux.ts";
-import type { CommandRows } from "./command-rows.ts";
-import type { EventLog } from "./event-log.ts";
-import type { OutputStore } from "./output.ts";
+import { type AlarmMux, deadlineTables } from "./alarm-mux.ts";
+import { type CommandRows, commandTables } from "./command-rows.ts";
+import { type EventLog, indexedLogTables } from "./event-log.ts";
+import { type OutputStore, outputTables } from "./output.ts";
+import { openTables, type Tables } from "./tables.ts";
 
 /** If the process dies between a commit and its effects, they follow this much later. */
 const effectFallbackMs = 5_000;
 /** How long a result waits for the rest of its output, while the machine is connected. */
 export const heldResultMs = 10 * 60_000;
+
+const tables: Tables = { version: 1, parts: [commandTables, outputTables, indexedLogTables, deadlineTables] };
 
 export class EndpointStore {
   readonly #storage: DurableObjectStorage;
@@ -20,6 +23,7 @@ export class EndpointStore {
   readonly #alarms: AlarmMux;
 
   constructor(storage: DurableObjectStorage, log: EventLog<EndpointEvent>, rows: CommandRows, output: OutputStore, alarms: AlarmMux) {
+    openTables(storage, tables);
     this.#storage = storage;
     this.#log = log;
     this.#rows = rows;

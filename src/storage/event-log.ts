@@ -1,9 +1,36 @@
 // The one typed, append-only event log of an object, in its own SQLite.
 import type { Logged, SwitchyardEvent } from "../protocol/events.ts";
+import { hasTable } from "./tables.ts";
 
 /** Ids that people ask a log about; those of a long-lived object are indexed. */
 const askedFor = /\b(?:trg|tsk|dec)_[a-z0-9-]+/g;
 const isIndexed = (about: string): boolean => /^(?:trg|tsk|dec)_[a-z0-9-]+$/.test(about);
+
+export const logTables = (sql: SqlStorage): void => {
+  // A log of the first version has its own index over all rows, and keeps it.
+  if (hasTable(sql, "log")) return;
+  sql.exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT, body TEXT NOT NULL)");
+  sql.exec("CREATE UNIQUE INDEX log_key ON log (key) WHERE key IS NOT NULL");
+};
+
+/** Of a log whose rows may hold what they tell of, for the object alone. */
+export const itemLogTables = (sql: SqlStorage): void => {
+  logTables(sql);
+  if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log' AND instr(sql, ' item ') > 0").toArray().length === 0)
+    sql.exec("ALTER TABLE log ADD COLUMN item TEXT");
+};
+
+/** Of a log with an index; one that was kept before there was an index gets one. */
+export const indexedLogTables = (sql: SqlStorage): void => {
+  logTables(sql);
+  sql.exec("CREATE TABLE IF NOT EXISTS log_about (name TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (name, seq)) WITHOUT ROWID");
+  if (sql.exec("SELECT 1 FROM log_about LIMIT 1").toArray().length > 0) return;
+  for (const { seq, body } of sql.exec<{ seq: number; body: string }>("SELECT seq, body FROM log").toArray()) index(sql, seq, body);
+};
+
+function index(sql: SqlStorage, seq: number, body: string): void {
+  for (const name of new Set(body.match(askedFor) ?? [])) sql.exec("INSERT OR IGNORE INTO log_about (name, seq) VALUES (?, ?)", name, seq);
+}
 
 /**
  * Rows `{seq, at_ms, kind, key, body}`; `key` is unique where it is given and makes an append idempotent. A row without a key is one row
@@ -15,19 +42,11 @@ export class EventLog<E extends SwitchyardEvent> {
 
   /**
    * `indexed`: which events are found by the triggers, tasks and decisions that they name, without reading the others; for objects that
-   * live for months. Each name is a row. `items`: a row may hold what it tells of, for the object alone.
+   * live for months. Each name is a row.
    */
-  constructor(sql: SqlStorage, { indexed = null, items = false }: { indexed?: ((event: E) => boolean) | null; items?: boolean } = {}) {
+  constructor(sql: SqlStorage, { indexed = null }: { indexed?: ((event: E) => boolean) | null } = {}) {
     this.#sql = sql;
     this.#indexed = indexed;
-    // A log of an earlier version has its own index over all rows, and keeps it.
-    if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log'").toArray().length === 0) {
-      sql.exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT, body TEXT NOT NULL)");
-      sql.exec("CREATE UNIQUE INDEX log_key ON log (key) WHERE key IS NOT NULL");
-    }
-    if (items && sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log' AND instr(sql, ' item ') > 0").toArray().length === 0)
-      sql.exec("ALTER TABLE log ADD COLUMN item TEXT");
-    if (indexed !== null) this.#openIndex();
   }
 
   /** Appends an event and returns its sequence number. Call it inside the transaction of the change that it records. */
@@ -39,7 +58,7 @@ export class EventLog<E extends SwitchyardEvent> {
         ...[atMs, event.kind, key, body, ...(item === null ? [] : [item])],
       )
       .one();
-    if (this.#indexed?.(event)) this.#index(row.seq, body);
+    if (this.#indexed?.(event)) index(this.#sql, row.seq, body);
     return row.seq;
   }
 
@@ -87,21 +106,6 @@ export class EventLog<E extends SwitchyardEvent> {
 
   headSeq(): number {
     return this.#sql.exec<{ head: number | null }>("SELECT MAX(seq) AS head FROM log").one().head ?? 0;
-  }
-
-  /** A log that was kept before there was an index gets one, once. */
-  #openIndex(): void {
-    this.#sql.exec(
-      "CREATE TABLE IF NOT EXISTS log_about (name TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (name, seq)) WITHOUT ROWID",
-    );
-    if (this.#sql.exec("SELECT 1 FROM log_about LIMIT 1").toArray().length > 0) return;
-    for (const { seq, body } of this.#sql.exec<{ seq: number; body: string }>("SELECT seq, body FROM log").toArray())
-      this.#index(seq, body);
-  }
-
-  #index(seq: number, body: string): void {
-    for (const name of new Set(body.match(askedFor) ?? []))
-      this.#sql.exec("INSERT OR IGNORE INTO log_about (name, seq) VALUES (?, ?)", name, seq);
   }
 
   #rows(query: string, ...bindings: (string | number)[]): Logged<E>[] {

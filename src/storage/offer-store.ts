@@ -7,7 +7,7 @@ import type { EventLog } from "./event-log.ts";
 import type { OutboundLedger } from "./outbound-ledger.ts";
 
 /** `told`: how far task and consoles know of it; null once there is nothing more to say. */
-const offerSchema =
+export const offerTables =
   "CREATE TABLE IF NOT EXISTS offer (id TEXT PRIMARY KEY, state TEXT NOT NULL, at_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL, told TEXT, offer TEXT NOT NULL, decided TEXT) WITHOUT ROWID";
 
 type Row = { id: string; state: OfferState; at_ms: number; until_ms: number; told: string | null; offer: string; decided: string | null };
@@ -19,7 +19,6 @@ export class OfferStore {
   readonly #outbound: OutboundLedger;
 
   constructor(sql: SqlStorage, log: EventLog<ThreadEvent>, outbound: OutboundLedger) {
-    sql.exec(offerSchema);
     this.#sql = sql;
     this.#log = log;
     this.#outbound = outbound;

@@ -10,6 +10,10 @@ const putTimeoutMs = 30_000;
 
 type Spill = { artifact_id: string; bytes: number; head: string; tail: string };
 
+export const outputTables = `
+CREATE TABLE IF NOT EXISTS output (command_id TEXT NOT NULL, at INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (command_id, at)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spill (command_id TEXT PRIMARY KEY, artifact_id TEXT NOT NULL, bytes INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL) WITHOUT ROWID;`;
+
 export class OutputStore {
   readonly #storage: DurableObjectStorage;
   readonly #store: R2Bucket;
@@ -19,10 +23,6 @@ export class OutputStore {
   constructor(storage: DurableObjectStorage, store: R2Bucket) {
     this.#storage = storage;
     this.#store = store;
-    storage.sql.exec(
-      `CREATE TABLE IF NOT EXISTS output (command_id TEXT NOT NULL, at INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (command_id, at)) WITHOUT ROWID;
-       CREATE TABLE IF NOT EXISTS spill (command_id TEXT PRIMARY KEY, artifact_id TEXT NOT NULL, bytes INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL) WITHOUT ROWID;`,
-    );
   }
 
   /** Appends bytes at `offset`, which is where the stored output ends. Call it inside the transaction of its decision. */

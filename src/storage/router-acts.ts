@@ -4,12 +4,13 @@ const dayMs = 24 * 60 * 60_000;
 /** Days that are summed up, and after which a row goes. */
 export const actsDays = 30;
 
+export const actsTables = "CREATE TABLE IF NOT EXISTS acts (day INTEGER PRIMARY KEY, asked INTEGER NOT NULL, unasked INTEGER NOT NULL)";
+
 export class RouterActs {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec("CREATE TABLE IF NOT EXISTS acts (day INTEGER PRIMARY KEY, asked INTEGER NOT NULL, unasked INTEGER NOT NULL)");
   }
 
   count(unasked: boolean, nowMs: number): void {

@@ -12,7 +12,7 @@ import {
   termsOf,
 } from "../core/router-memory.ts";
 
-const schema = [
+export const memoryTables = [
   "CREATE TABLE IF NOT EXISTS fact (id TEXT PRIMARY KEY, by_id TEXT NOT NULL, current INTEGER NOT NULL, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS memory (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, lane TEXT NOT NULL, audience TEXT NOT NULL, thread_id TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, tail TEXT NOT NULL, at_ms INTEGER NOT NULL)",
   'CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5 (title, body, tokenize = "unicode61 remove_diacritics 2")',
@@ -40,7 +40,6 @@ export class RouterMemory {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const statement of schema) sql.exec(statement);
   }
 
   /** Enters or changes what can be found; a `body` of null keeps the one there is. */

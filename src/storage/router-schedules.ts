@@ -1,7 +1,7 @@
 // Schedules and their runs, as rows of the router: they share the transaction of the decision that makes them, and its one alarm.
 import type { Schedule, ScheduleRun } from "../protocol/schedule.ts";
 
-const schema = [
+export const scheduleTables = [
   "CREATE TABLE IF NOT EXISTS schedule (id TEXT PRIMARY KEY, active INTEGER NOT NULL, next_ms INTEGER, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS schedule_run (id TEXT PRIMARY KEY, schedule_id TEXT NOT NULL, task_id TEXT, open INTEGER NOT NULL, at_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE INDEX IF NOT EXISTS schedule_next ON schedule (next_ms)",
@@ -17,7 +17,6 @@ export class RouterSchedules {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const statement of schema) sql.exec(statement);
   }
 
   get(id: string): Schedule | null {

@@ -1,5 +1,13 @@
 // The router's tables. [RI12] It lives for months: whatever a turn or a wake-up asks for has an index, so that the past costs nothing.
-export const routerSchema = [
+import { deadlineTables } from "./alarm-mux.ts";
+import { indexedLogTables } from "./event-log.ts";
+import { actsTables } from "./router-acts.ts";
+import { memoryTables } from "./router-memory.ts";
+import { scheduleTables } from "./router-schedules.ts";
+import { speculationTables } from "./router-speculations.ts";
+import type { Tables } from "./tables.ts";
+
+const schema = [
   "CREATE TABLE IF NOT EXISTS meta (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS inbox (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, thread_id TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, tries INTEGER NOT NULL, problem TEXT, released_by TEXT NOT NULL, body TEXT NOT NULL, at_ms INTEGER NOT NULL)",
   "CREATE INDEX IF NOT EXISTS inbox_queued ON inbox (ord) WHERE state = 'queued'",
@@ -18,3 +26,8 @@ export const routerSchema = [
   "CREATE INDEX IF NOT EXISTS proposal_at ON proposal (at_ms)",
   "CREATE TABLE IF NOT EXISTS question (id TEXT PRIMARY KEY, answered INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
 ];
+
+export const routerTables: Tables = {
+  version: 1,
+  parts: [...schema, ...memoryTables, ...scheduleTables, ...speculationTables, actsTables, indexedLogTables, deadlineTables],
+};

@@ -2,7 +2,7 @@
 import { isOpenSpeculation, lookBackMs, type SpeculationView, stampOf } from "../core/speculation.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 
-const schema = [
+export const speculationTables = [
   "CREATE TABLE IF NOT EXISTS speculation (task_id TEXT PRIMARY KEY, open INTEGER NOT NULL, started_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE INDEX IF NOT EXISTS speculation_started ON speculation (started_ms)",
   "CREATE TABLE IF NOT EXISTS speculation_paused (stamp TEXT PRIMARY KEY, why TEXT NOT NULL) WITHOUT ROWID",
@@ -14,7 +14,6 @@ export class RouterSpeculations {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const statement of schema) sql.exec(statement);
   }
 
   get(taskId: string): Speculation | null {

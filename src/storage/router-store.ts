@@ -14,7 +14,6 @@ import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/ro
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
-import { routerSchema } from "./router-schema.ts";
 
 /** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
 export type InboxState = "queued" | "settled" | "passed";
@@ -45,7 +44,6 @@ export class RouterStore {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const statement of routerSchema) sql.exec(statement);
   }
 
   meta(): RouterMeta {

@@ -7,9 +7,11 @@ import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
-import { EventLog } from "./event-log.ts";
-import { OfferStore } from "./offer-store.ts";
+import { deadlineTables } from "./alarm-mux.ts";
+import { EventLog, logTables } from "./event-log.ts";
+import { OfferStore, offerTables } from "./offer-store.ts";
 import { OutboundLedger, outboundSchema } from "./outbound-ledger.ts";
+import { keepsTables, openTables, type Tables } from "./tables.ts";
 import { pageSchema, ThreadPage } from "./thread-page.ts";
 
 export type ThreadAbout = {
@@ -35,10 +37,10 @@ CREATE TABLE IF NOT EXISTS mark (name TEXT PRIMARY KEY, value INTEGER NOT NULL) 
 CREATE TABLE IF NOT EXISTS subscription (task_id TEXT NOT NULL, decision_id TEXT NOT NULL, from_seq INTEGER NOT NULL, cut_seq INTEGER NOT NULL,
   cursor INTEGER NOT NULL, end_seq INTEGER, tainted INTEGER NOT NULL, PRIMARY KEY (task_id, decision_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS card (task_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, mirrored INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID;
 ${outboundSchema}${pageSchema}`;
 
-const releasedSchema =
-  "CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID";
+const tables: Tables = { version: 1, parts: [schema, logTables, offerTables, deadlineTables] };
 
 /** An answer to us comes within so many rows. */
 const saidLatelyRows = 8;
@@ -55,14 +57,13 @@ export class ThreadStore {
   readonly #taken = new Map<string, { seq: number; keep: () => void }>();
 
   /** Whether this thread has ever kept anything. */
-  static exists(sql: SqlStorage): boolean {
-    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'log'").toArray().length > 0;
+  static exists(storage: DurableObjectStorage): boolean {
+    return keepsTables(storage, "log");
   }
 
   constructor(storage: DurableObjectStorage) {
     this.#sql = storage.sql;
-    if (!ThreadStore.exists(storage.sql)) storage.sql.exec(schema);
-    storage.sql.exec(releasedSchema);
+    openTables(storage, tables);
     this.log = new EventLog(storage.sql);
     this.outbound = new OutboundLedger(storage, this.log);
     this.page = new ThreadPage(storage.sql, this.log);

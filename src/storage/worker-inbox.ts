@@ -3,7 +3,8 @@
 import { inboxEvent } from "../core/worker-context.ts";
 import { type Change, heldStep, type InboxItem, type InboxRow, inboxKey } from "../core/worker-state.ts";
 import type { TaskEvent } from "../protocol/events.ts";
-import type { EventLog } from "./event-log.ts";
+import { EventLog } from "./event-log.ts";
+import { hasTable, type Part } from "./tables.ts";
 
 /** Items up to `throughSeq` are closed, but for those that wait for a step and those of the backlog; later ones wait. */
 type Mark = { throughSeq: number; waiting: number[]; held: number[] };
@@ -20,8 +21,6 @@ export class WorkerInbox {
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
     this.#sql = sql;
     this.#log = log;
-    sql.exec("CREATE TABLE IF NOT EXISTS inbox_mark (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)");
-    if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'inbox'").toArray().length > 0) this.#adopt();
   }
 
   /** A decision begins; one that was rolled back received nothing. */
@@ -120,7 +119,8 @@ export class WorkerInbox {
   }
 
   /** An earlier version kept the items in a table of their own, and the log told of each. */
-  #adopt(): void {
+  adopt(): void {
+    if (!hasTable(this.#sql, "inbox")) return;
     const told = new Map<string, number>();
     for (const { seq, event } of this.#log.after(0, Number.MAX_SAFE_INTEGER, ["task.inbox", "task.rejected"]))
       if ((event.kind === "task.inbox" || event.kind === "task.rejected") && !told.has(event.itemId)) told.set(event.itemId, seq);
@@ -136,3 +136,8 @@ export class WorkerInbox {
     this.#sql.exec("DROP TABLE inbox");
   }
 }
+
+export const inboxTables: readonly Part[] = [
+  "CREATE TABLE IF NOT EXISTS inbox_mark (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)",
+  (sql) => new WorkerInbox(sql, new EventLog(sql)).adopt(),
+];

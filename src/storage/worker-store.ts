@@ -12,13 +12,15 @@ import {
 import type { TaskEvent } from "../protocol/events.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Note, Report } from "../protocol/task.ts";
-import type { EventLog } from "./event-log.ts";
-import { WorkerInbox } from "./worker-inbox.ts";
+import { deadlineTables } from "./alarm-mux.ts";
+import { type EventLog, itemLogTables } from "./event-log.ts";
+import { keepsTables, type Tables } from "./tables.ts";
+import { inboxTables, WorkerInbox } from "./worker-inbox.ts";
 
 /** An effect as stored. `version` tells a newer one of the same id from the one that was carried out. */
 export type StoredEffect = { id: string; version: number; target: string; attempts: number; effect: WorkerEffect };
 
-const tables = [
+const schema = [
   "CREATE TABLE IF NOT EXISTS note (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS transcript (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
@@ -30,20 +32,21 @@ const tables = [
   "CREATE TABLE IF NOT EXISTS report (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
 ];
 
+export const workerTables: Tables = { version: 1, parts: [...schema, itemLogTables, ...inboxTables, deadlineTables] };
+
 export class WorkerStore {
   readonly #sql: SqlStorage;
   readonly #log: EventLog<TaskEvent>;
   readonly inbox: WorkerInbox;
 
   /** Whether this object keeps anything yet. */
-  static exists(sql: SqlStorage): boolean {
-    return sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'transcript'").toArray().length > 0;
+  static exists(storage: DurableObjectStorage): boolean {
+    return keepsTables(storage, "transcript");
   }
 
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
     this.#sql = sql;
     this.#log = log;
-    for (const table of tables) sql.exec(table);
     this.inbox = new WorkerInbox(sql, log);
   }
 

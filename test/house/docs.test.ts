@@ -31,7 +31,7 @@ describe("every path that a document mentions exists", () => {
 });
 
 describe("rules, code and tests carry the same ids", () => {
-  const idPattern = /\[((?:A|D|G|L|M|T|O|RT|RI|RD|RM|RR|RC|RS|SP|WI|WC|WF|WP|WX|W|E)\d+)\]/g;
+  const idPattern = /\[((?:A|D|G|L|M|T|O|RT|RI|RD|RM|RR|RC|RS|ST|SP|WI|WC|WF|WP|WX|W|E)\d+)\]/g;
   const idsIn = (files: string[]): Set<string> =>
     new Set(files.flatMap((file) => [...readFileSync(file, "utf8").matchAll(idPattern)].map((match) => match[1] ?? "")));
   const listed = [...read("src/core/SPEC.md").matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] ?? "");

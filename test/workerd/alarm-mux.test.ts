@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
 import type { Env } from "../../src/env.ts";
 import { AlarmMux } from "../../src/storage/alarm-mux.ts";
-import { EventLog } from "../../src/storage/event-log.ts";
+import { EventLog, logTables } from "../../src/storage/event-log.ts";
 
 const bindings = env as unknown as Env;
 const anObject = (name: string) => bindings.ENDPOINT.getByName(`ep_${name}`) as unknown as DurableObjectStub;
@@ -97,6 +97,7 @@ test("an event without a key is one row of the log, one with a key is two, and a
   await runInDurableObject(anObject("event-rows"), (_, state) => {
     const { sql } = state.storage;
     sql.exec("DROP TABLE log");
+    logTables(sql);
     const log = new EventLog(sql);
     const event = { kind: "thread.unsubscribed", taskId: "tsk_a", atSeq: 1, reason: "x" } as const;
     const insert = (key: string | null) =>

@@ -8,8 +8,8 @@ import { until } from "../support/until.ts";
 import { type Lab, newLab, rows, say, script } from "./router-lab.ts";
 
 type Sql = DurableObjectState["storage"]["sql"];
-const inside = <T>(lab: Lab, what: (sql: Sql, instance: never) => T | Promise<T>): Promise<T> =>
-  runInDurableObject(lab.router as never, (instance: never, state: DurableObjectState) => what(state.storage.sql, instance));
+const inside = <T>(lab: Lab, what: (sql: Sql, instance: never, state: DurableObjectState) => T | Promise<T>): Promise<T> =>
+  runInDurableObject(lab.router as never, (instance: never, state: DurableObjectState) => what(state.storage.sql, instance, state));
 
 /** Rows that the object's statements read from here on. `peek` is this test's own look, which does not count. */
 function countReads(sql: Sql): { peek: Sql["exec"]; stop: () => number } {
@@ -42,7 +42,7 @@ async function readsOfATurn(lab: Lab, n: number): Promise<number> {
 
 /** Months of work: ten thousand events, thousands of ended tasks, threads that moved, closed inbox rows and effects. */
 const age = (lab: Lab, events: number): Promise<void> =>
-  inside(lab, (sql) => {
+  inside(lab, (sql, _instance, { storage }) => {
     for (let n = 0; n < events; n++) {
       const task = makeId("tsk", lab.token, n);
       const body = { kind: "router.passed", threadId: `thr_old${n}`, triggerIds: [`trg_old${n}-a`], taskId: task };
@@ -65,6 +65,7 @@ const age = (lab: Lab, events: number): Promise<void> =>
     }
     // As on an object that was kept by an earlier version: its index is made when it wakes.
     sql.exec("DELETE FROM log_about");
+    storage.kv.delete("tables");
   });
 
 test("[RI12] after ten thousand events a wake-up and a turn read no more rows than before, and one object's events are found by an index", async () => {

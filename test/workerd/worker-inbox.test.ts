@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { begin, card, deliver, done, events, newTask, requests, row, script, type TestTask, untilStatus } from "./worker-helpers.ts";
 
 type Sql = DurableObjectState["storage"]["sql"];
-const inside = <T>(task: TestTask, what: (sql: Sql) => T): Promise<T> =>
-  runInDurableObject(task.stub as never, (_instance: never, state: DurableObjectState) => what(state.storage.sql));
+const inside = <T>(task: TestTask, what: (sql: Sql, kv: SyncKvStorage) => T): Promise<T> =>
+  runInDurableObject(task.stub as never, (_instance: never, { storage: { sql, kv } }: DurableObjectState) => what(sql, kv));
 
 const asking = { calls: [{ tool: "report", input: { kind: "question", text: "Which one?" } }] };
 const queued = (task: TestTask, seq: number, text: string) => row(task, seq, text, undefined, { mode: "queue", externalId: `ext-${seq}` });
@@ -44,7 +44,7 @@ test("[Q8] a row that waits is two rows of the log, a known one is none, and a s
 });
 
 /** As an earlier version kept it: the items in a table of their own, each with the step that took it, and the log without them. */
-function makeOld(sql: Sql): void {
+function makeOld(sql: Sql, kv: SyncKvStorage): void {
   const mark = JSON.parse(sql.exec<{ body: string }>("SELECT body FROM inbox_mark").one().body) as Record<string, number[]>;
   const items = sql.exec<{ seq: number; key: string; item: string }>("SELECT seq, key, item FROM log WHERE item IS NOT NULL").toArray();
   sql.exec("CREATE TABLE inbox (seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL, step INTEGER)");
@@ -56,6 +56,7 @@ function makeOld(sql: Sql): void {
   sql.exec("UPDATE log SET key = NULL WHERE key IS NOT NULL");
   sql.exec("ALTER TABLE log DROP COLUMN item");
   sql.exec("DROP TABLE inbox_mark");
+  kv.delete("tables");
 }
 
 test("[R28] a task whose inbox an earlier version kept goes on: what was read is known, what waits is read, the backlog is kept", async () => {

@@ -40,12 +40,16 @@ const prototypeOf = <T extends object>(value: T): T => Object.getPrototypeOf(val
 function countStorage(storage: DurableObjectStorage, kind: string): void {
   kinds.set(storage, kind);
   kinds.set(storage.sql, kind);
+  kinds.set(storage.kv, kind);
   const prototype = prototypeOf(storage);
   if (patched.has(prototype)) return;
   patched.add(prototype);
   counting(prototypeOf(storage.sql), "exec", (sql, cursor) => {
     cursors.push({ of: kinds.get(sql) ?? "unknown", cursor: cursor as SqlStorageCursor<Record<string, SqlStorageValue>> });
     if (cursors.length > 20_000) addCursors();
+  });
+  counting(prototypeOf(storage.kv), "put", (kv) => {
+    countsOf(kinds.get(kv) ?? "unknown").rowsWritten += 1;
   });
   for (const method of ["setAlarm", "deleteAlarm"] as const)
     counting(prototype, method, (self) => {
