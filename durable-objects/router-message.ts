@@ -1,15 +1,12 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
+
+import { estimateTokens } from "../src/core/context.ts";
 import { type InboxItem, pickJoining, readersOf } from "../src/core/router.ts";
-import {
-  capObserved,
-  maxSegmentChars,
-  policiesToShow,
-  profilesToShow,
-  renderJoined,
-  renderTurn,
-  summaryLines,
-} from "../src/core/router-items.ts";
+import { capObserved, policiesToShow, profilesToShow, renderJoined, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, type Fact, turnTerms } from "../src/core/router-memory.ts";
+import { routerRequest } from "../src/core/router-prompt.ts";
+import { fixedTokens, providerTokens } from "../src/core/token-rate.ts";
+import { limits } from "../src/protocol/limits.ts";
 import type { ModelMessage } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
@@ -23,11 +20,45 @@ const lookedThrough = 200;
 export type TurnMessage = {
   turn: number;
   segment: number;
-  earlier: ModelMessage[];
-  user: ModelMessage;
+  /** The transcript of this segment is empty. */
+  fresh: boolean;
+  talk: Talk;
   /** Ids of facts, tasks and machines that the message brings along. */
   inlined: string[];
 };
+
+/** What a turn says to its model, step by step, and what the transcript keeps of that. */
+export class Talk {
+  #messages: ModelMessage[];
+  /** Not in the transcript yet. */
+  #kept: ModelMessage[] = [];
+  #tokens: number;
+
+  /** `tokens`: estimated, of the whole request so far. */
+  constructor(earlier: readonly ModelMessage[], tokens: number) {
+    this.#messages = [...earlier];
+    this.#tokens = tokens;
+  }
+
+  get messages(): ModelMessage[] {
+    return this.#messages;
+  }
+
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  add(sent: readonly ModelMessage[], kept = sent): void {
+    this.#messages = [...this.#messages, ...sent];
+    this.#kept.push(...kept);
+    this.#tokens += sent.reduce((sum, message) => sum + estimateTokens(JSON.stringify(message)), 0);
+  }
+
+  /** What is new to the transcript. */
+  takeKept(): ModelMessage[] {
+    return this.#kept.splice(0);
+  }
+}
 
 function factsFor({ memory }: RouterLedger, lane: Lane, items: readonly InboxItem[], readers: readonly string[]): Fact[] {
   const people = items.flatMap((item) => (item.kind === "trigger" ? [item.trigger.principal.id] : []));
@@ -55,17 +86,18 @@ export function composeTurn(
   { lane, items }: PickedTurn,
   observed: readonly Observed[],
   { policies, profiles }: { policies: readonly Policy[]; profiles: readonly Profile[] },
-  clock: { zone: string; nowMs: number },
+  about: { agentName: string; zone: string; nowMs: number },
 ): TurnMessage {
-  const { zone, nowMs } = clock;
+  const { agentName, zone, nowMs } = about;
   const { store, log } = ledger;
   const meta = store.meta();
   const turn = meta.turn + 1;
   let segment = meta.segments[lane];
   let history = store.transcript(lane, segment);
-  if (history.chars > maxSegmentChars) {
+  const fixed = fixedTokens(routerRequest(agentName, lane, []));
+  if (providerTokens(fixed + history.tokens, meta.tokenRate) > limits.compactRouterTokens) {
     segment += 1;
-    history = { messages: [], chars: 0 };
+    history = { messages: [], tokens: 0 };
   }
   const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, lookedThrough, ["router.decision"]);
   const readers = readersOf(items, (taskId) => store.task(taskId)?.audience);
@@ -88,5 +120,7 @@ export function composeTurn(
     nowMs,
   });
   const inlined = [...facts, ...tasks, ...machines].map((each) => each.id);
-  return { turn, segment, earlier: history.messages, user: { role: "user", text }, inlined };
+  const talk = new Talk(history.messages, fixed + history.tokens);
+  talk.add([{ role: "user", text }]);
+  return { turn, segment, fresh: history.messages.length === 0, talk, inlined };
 }

@@ -7,6 +7,7 @@ import { usedIds } from "../src/core/router-memory.ts";
 import { expandCalls, namesOf } from "../src/core/router-names.ts";
 import { postsOf } from "../src/core/router-plan.ts";
 import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed, unsaid } from "../src/core/router-turn.ts";
+import { learnedRate } from "../src/core/token-rate.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import type { ModelMessage, ModelReply } from "../src/protocol/model.ts";
@@ -50,6 +51,8 @@ type Step = Turn & {
   outcome: StepOutcome;
   reply: ModelReply;
   kept: ModelMessage[];
+  /** What we took the request for. */
+  tokens: number;
   startedMs: number;
   last: boolean;
   open: string[];
@@ -78,7 +81,10 @@ export class RouterSteps {
     this.#effects = effects;
   }
 
-  #clock = () => ({ zone: readConfig(this.#env).timeZone, nowMs: Date.now() });
+  #here = () => {
+    const { agentName, timeZone: zone } = readConfig(this.#env);
+    return { agentName, zone, nowMs: Date.now() };
+  };
 
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;
 
@@ -89,7 +95,7 @@ export class RouterSteps {
     const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
-    const { user, earlier, ...composed } = composeTurn(this.#ledger, picked, observed, { policies, profiles }, this.#clock());
+    const { talk, ...composed } = composeTurn(this.#ledger, picked, observed, { policies, profiles }, this.#here());
     const turn: Turn = {
       epoch,
       lane,
@@ -99,8 +105,6 @@ export class RouterSteps {
       profiles,
       observed,
     };
-    let messages = [...earlier, user];
-    let kept: ModelMessage[] = [user];
     let tainted = false;
     let progress = new Map<string, ItemProgress>();
     const used = new Set<string>();
@@ -111,7 +115,7 @@ export class RouterSteps {
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
       const names = namesOf(turn.turn, items.keys());
-      const answer = await this.#model.ask(turn, step, messages, drafts.begin({ ...turn, step, progress, names }));
+      const answer = await this.#model.ask(turn, step, talk.messages, drafts.begin({ ...turn, step, progress, names }));
       if (answer === null || "error" in answer) {
         drafts.close("interrupted");
         if (answer !== null) await this.#model.failed(turn, step, answer.error);
@@ -132,17 +136,16 @@ export class RouterSteps {
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
-      const entry = { ...turn, step, outcome, reply, kept: [...kept, ...said.kept], startedMs, last, open, used, reads: readCount };
+      const kept = [...talk.takeKept(), ...said.kept];
+      const entry = { ...turn, step, outcome, reply, kept, tokens: talk.tokens, startedMs, last, open, used, reads: readCount };
       const committed = this.#commit(entry);
       drafts.replaced(committed ? postsOf(outcome.decisions) : []);
       if (!committed || last) drafts.close("dropped");
       if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
-      messages = [...messages, ...said.sent];
-      const joining = tainted ? [] : joinTurn(this.#ledger, this.#effects.held(), { ...turn, step, undecided, nowMs: Date.now() });
-      kept = joining;
-      messages.push(...joining);
+      talk.add(said.sent, []);
+      if (!tainted) talk.add(joinTurn(this.#ledger, this.#effects.held(), { ...turn, step, undecided, nowMs: Date.now() }));
     }
   }
 
@@ -153,7 +156,7 @@ export class RouterSteps {
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
     const speculation = this.#ledger.speculations.view(Date.now());
     const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals(), speculation };
-    const view = { ...turn, ...this.#clock(), ...rows, step, capped: input.tainted, agentName: readConfig(this.#env).agentName };
+    const view = { ...turn, ...this.#here(), ...rows, step, capped: input.tainted };
     const { progress, shortened, heard } = input;
     const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.calls);
     const known = new Set([...turn.items.keys(), ...namesOf(turn.turn, turn.items.keys()).keys()]);
@@ -186,7 +189,8 @@ export class RouterSteps {
       const context = step.last ? this.#ledger.measure(step, meta.context, nowMs) : meta.context;
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: silent ? "" : policyStamp(step.policies) };
       const shown = { policies, ...(step.lane === "team" ? { profiles: silent ? "" : profileStamp(step.profiles) } : {}) };
-      store.setMeta({ ...meta, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
+      const tokenRate = learnedRate(meta.tokenRate, step.tokens, step.reply.usage);
+      store.setMeta({ ...meta, tokenRate, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
       for (const item of step.last ? store.queuedOf([...step.items.keys()]).values() : []) {
         const problem = problemOf(item, step.outcome, step.reply.calls.length > 0);
         if (silent && step.items.size > 1) store.setAttempt(item.id, item.attempts, problem);

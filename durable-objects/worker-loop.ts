@@ -1,7 +1,9 @@
 // The two loops of a worker session over its rows: one takes steps, the other carries effects out. Both may be started again at any time.
 import { isPlatformHiccup, retryAtMs } from "../src/core/alarms.ts";
+import { fixedTokens } from "../src/core/token-rate.ts";
 import { withCard } from "../src/core/worker-card.ts";
-import { compact } from "../src/core/worker-compact.ts";
+import { compact, isLong } from "../src/core/worker-compact.ts";
+import { workerRequest } from "../src/core/worker-prompt.ts";
 import { decideReply } from "../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } from "../src/core/worker-session.ts";
 import type { Change, TaskState } from "../src/core/worker-state.ts";
@@ -158,7 +160,7 @@ export class WorkerLoop {
           this.decide(() => pauseTask(task, nowMs));
           break;
         case "begin":
-          if (this.store.transcriptChars() > limits.compactTranscriptChars) this.decide(() => this.#compact(task));
+          if (isLong(task, this.#estimated(task, this.store.transcript().tokens))) this.decide(() => this.#compact(task));
           this.decide(() => beginStep(this.store.task() ?? task, pending, facts));
           await this.#callModel();
           break;
@@ -172,6 +174,9 @@ export class WorkerLoop {
       }
     }
   }
+
+  /** Of a request with a transcript of so many tokens. */
+  #estimated = ({ profile }: TaskState, tokens: number): number => fixedTokens(workerRequest(this.#config.agentName, profile, [])) + tokens;
 
   #compact(task: TaskState): Change | null {
     return compact(task, { rows: this.store.transcriptRows(), commands: this.store.allCommands(), notes: this.store.notes() });
@@ -190,11 +195,12 @@ export class WorkerLoop {
     const startedMs = Date.now();
     await this.fault("worker.model.called");
     this.#profiles = await profilesInForce(this.#db, Date.now());
-    const answer = await askWorkerModel(this.#config, this.#model, { profile: task.profile, messages: this.store.transcript(), unwanted });
+    const { messages, tokens } = this.store.transcript();
+    const answer = await askWorkerModel(this.#config, this.#model, { profile: task.profile, messages, unwanted });
     await this.fault("worker.model.answered");
     this.#held = null;
     this.#giveUp = null;
-    this.#commitAnswer(answer, { epoch, step, ms: Date.now() - startedMs });
+    this.#commitAnswer(answer, { epoch, step, ms: Date.now() - startedMs, tokens });
     this.#stumbles = 0;
     await this.fault("worker.step.committed");
     void this.#sends.kick();
@@ -206,7 +212,7 @@ export class WorkerLoop {
   }
 
   /** [W12] Commits only under the lease that the call was made with. */
-  #commitAnswer(answer: Answer, { epoch, step, ms }: { epoch: number; step: number; ms: number }): void {
+  #commitAnswer(answer: Answer, { epoch, step, ms, tokens }: { epoch: number; step: number; ms: number; tokens: number }): void {
     this.decide((nowMs) => {
       const task = this.store.task();
       if (task === null) return null;
@@ -222,6 +228,7 @@ export class WorkerLoop {
         model,
         ms,
         nowMs,
+        estimatedTokens: this.#estimated(task, tokens),
         pending: this.store.inbox.pending(),
         backlog: this.store.inbox.backlog(),
         profiles: this.#profiles,

@@ -240,9 +240,6 @@ export const summaryLines = (decisions: readonly RouterEvent[]): string[] =>
     )
     .slice(-summaryDecisions);
 
-/** A model's context of one lane starts anew past this. */
-export const maxSegmentChars = 120_000;
-
 /** [RI6] In the public lane only what belongs to the threads at hand may be read. Null when it may be, else the reason. */
 export function refuseRecall(lane: Lane, id: string, items: readonly InboxItem[]): string | null {
   if (lane === "team") return null;

@@ -7,10 +7,8 @@ import { handedBackRule, type Trigger, type Verdict } from "../protocol/trigger.
 import { audienceOf } from "./audience.ts";
 import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
 import { estimateTokens, excerpt } from "./context.ts";
+import { providerTokens } from "./token-rate.ts";
 
-/** Items and tokens of one turn, about; the rest waits for the next. */
-const maxTurnItems = 40;
-const maxTurnTokens = 15_000;
 /** What one item may bring into a turn; more is read by recall. */
 export const maxItemChars = 8_000;
 /** An item that waits apart goes before the others once it is overdue by this. */
@@ -122,6 +120,8 @@ export type RouterMeta = {
   /** Threads that know already that the model cannot be reached. */
   told: string[];
   context: ContextFigures;
+  /** How many tokens the provider counts for one that we estimate, in the last request. */
+  tokenRate: number;
 };
 
 export const freshMeta: RouterMeta = {
@@ -138,6 +138,7 @@ export const freshMeta: RouterMeta = {
   segments: { team: 1, public: 1 },
   told: [],
   context: { turns: 0, withoutRead: 0, inlined: 0, used: 0 },
+  tokenRate: 1,
 };
 
 export const isOpen = (task: Pick<KnownTask, "status">): boolean => !finalStatuses.includes(task.status);
@@ -230,10 +231,10 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
 }
 
 /** Tokens that an item brings into a turn, about: its text, and the ids and names around it. */
-const weightOf = (item: InboxItem): number =>
-  100 + estimateTokens((item.kind === "trigger" ? item.trigger.text : item.report.text).slice(0, maxItemChars));
+const weightOf = (item: InboxItem, rate: number): number =>
+  providerTokens(100 + estimateTokens((item.kind === "trigger" ? item.trigger.text : item.report.text).slice(0, maxItemChars)), rate);
 
-type Waits = Pick<RouterMeta, "retryAtMs" | "doubts" | "apartMs">;
+type Waits = Pick<RouterMeta, "retryAtMs" | "doubts" | "apartMs" | "tokenRate">;
 
 /**
  * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps.
@@ -253,8 +254,8 @@ export function pickTurn(
     const items: InboxItem[] = [];
     let tokens = 0;
     for (const item of free.filter((each) => each.lane === lane && each.tries === 0)) {
-      tokens += weightOf(item);
-      if (items.length > 0 && (items.length >= (meta.doubts[lane].width ?? maxTurnItems) || tokens > maxTurnTokens)) break;
+      tokens += weightOf(item, meta.tokenRate);
+      if (items.length > 0 && (items.length >= (meta.doubts[lane].width ?? limits.maxTurnItems) || tokens > limits.maxTurnTokens)) break;
       items.push(item);
     }
     if (items.length > 0) return { lane, items };
@@ -288,11 +289,11 @@ export function pickJoining(
     turn.nowMs,
   );
   if (next?.lane !== turn.lane) return [];
-  let tokens = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item), 0);
-  const room = maxTurnItems - turn.undecided;
+  let tokens = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item, meta.tokenRate), 0);
+  const room = limits.maxTurnItems - turn.undecided;
   const beyond = next.items.findIndex((item, index) => {
-    tokens += weightOf(item);
-    return index >= room || tokens > maxTurnTokens;
+    tokens += weightOf(item, meta.tokenRate);
+    return index >= room || tokens > limits.maxTurnTokens;
   });
   return beyond < 0 ? next.items : next.items.slice(0, beyond);
 }

@@ -3,8 +3,9 @@ import type { WorkerItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Note } from "../protocol/task.ts";
-import { excerpt, parseMessage, renderMessage } from "./context.ts";
+import { estimateTokens, excerpt, parseMessage, renderMessage } from "./context.ts";
 import { childId } from "./ids.ts";
+import { providerTokens } from "./token-rate.ts";
 import { goalItem } from "./worker-context.ts";
 import { type Change, changeOf, type TaskState, type WorkerCommand } from "./worker-state.ts";
 
@@ -16,6 +17,10 @@ const saidChars = 400;
 
 type Kept = Extract<WorkerItem, { item: "kept" }>;
 
+/** [WX1] Whether a request that we take for so many tokens is too long for another step. */
+export const isLong = (task: Pick<TaskState, "tokenRate">, estimated: number): boolean =>
+  providerTokens(estimated, task.tokenRate) > limits.compactWorkerTokens;
+
 /** [WX1] Puts aside what is older than the last messages. Made by code from rows that stay, so that it loses no approach and invents none. Null when there is nothing to gain. */
 export function compact(
   task: TaskState,
@@ -26,7 +31,10 @@ export function compact(
   const before = task.aside?.segments ?? [];
   const lastAside = before.at(-1)?.toRow ?? 0;
   const current = rows.filter(({ row }) => row > lastAside);
-  const tailAt = tailOf(current.map(({ message }) => message));
+  const tailAt = tailOf(
+    current.map(({ message }) => message),
+    task.tokenRate,
+  );
   const put = current.slice(0, tailAt);
   const [first, last] = [put[0], put.at(-1)];
   if (first === undefined || last === undefined) return null;
@@ -55,14 +63,14 @@ export function compact(
 const sizeOf = (messages: readonly ModelMessage[]): number => messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
 
 /** Where the part begins that stays: at a user message, so that no call is parted from its result. */
-function tailOf(messages: readonly ModelMessage[]): number {
+function tailOf(messages: readonly ModelMessage[], rate: number): number {
   let at = messages.length;
-  let size = 0;
+  let tokens = 0;
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i];
     if (message === undefined) break;
-    size += sizeOf([message]);
-    if (size > limits.compactTranscriptChars * keptShare) break;
+    tokens += estimateTokens(JSON.stringify(message));
+    if (providerTokens(tokens, rate) > limits.compactWorkerTokens * keptShare) break;
     if (message.role === "user") at = i;
   }
   return at;

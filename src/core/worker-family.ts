@@ -1,6 +1,7 @@
 // Children of a task: started with a share of its allowance, heard through their reports, stopped with it. And hand-offs between profiles.
 import type { TaskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
+import type { ModelUsage } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
 import { finalStatuses, type Report, type Spend, type TaskStart } from "../protocol/task.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
@@ -8,6 +9,7 @@ import { excerpt } from "./context.ts";
 import { childId, makeId } from "./ids.ts";
 import { profileNamed } from "./profiles.ts";
 import { isSameWork } from "./same-work.ts";
+import { learnedRate } from "./token-rate.ts";
 import { oneLine } from "./worker-card.ts";
 import { inboxEvent } from "./worker-context.ts";
 import { finishCancel } from "./worker-end.ts";
@@ -121,11 +123,17 @@ export function childReported(task: TaskState, row: InboxRow, report: Report, un
 }
 
 /** What was spent, and more of it as far as it is known. */
-export const addSpend = (a: Spend, b: Partial<Spend> | null | undefined): Spend => ({
+const addSpend = (a: Spend, b: Partial<Spend> | null | undefined): Spend => ({
   calls: a.calls + (b?.calls ?? 0),
   inputTokens: a.inputTokens + (b?.inputTokens ?? 0),
   outputTokens: a.outputTokens + (b?.outputTokens ?? 0),
 });
+
+/** What an answer cost, and what its provider counted of the request. */
+export function countUsage(task: TaskState, usage: ModelUsage | null, estimatedTokens: number): void {
+  task.spent = addSpend(task.spent, usage);
+  task.tokenRate = learnedRate(task.tokenRate, estimatedTokens, usage);
+}
 
 /** [WC3] A hand-off is a record: from, to, why, what is known, at which step. After four of them a human decides. */
 export function handOff(change: Change, call: HandOff, step: number, saved: readonly Profile[], nowMs: number): Spoken {

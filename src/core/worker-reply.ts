@@ -23,7 +23,7 @@ import { checksToAwait } from "./worker-checks.ts";
 import { isContext } from "./worker-context.ts";
 import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
-import { addSpend, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
+import { countUsage, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
 import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
 import { tooLongToSay } from "./worker-manner.ts";
@@ -46,6 +46,8 @@ export type ReplyFacts = {
   model: string;
   ms: number;
   nowMs: number;
+  /** What we took the request for, before its provider counted it. */
+  estimatedTokens: number;
   /** Rows that came since the step began. */
   pending: readonly InboxRow[];
   /** Rows of the backlog: they wait until this work has reported. */
@@ -80,7 +82,7 @@ export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFact
     ];
   next.open = { kind: "none" };
   change.events.push({ kind: "task.model", step, phase: "settle", model: facts.model, consumed: [], ms: facts.ms, usage: reply.usage });
-  next.spent = addSpend(task.spent, reply.usage);
+  countUsage(next, reply.usage, facts.estimatedTokens);
   change.messages.push({ role: "assistant", text: reply.text, calls });
   if (calls.length === 0) return muteReply(change, step, facts);
   next.mute = 0;

@@ -87,6 +87,8 @@ export type TaskState = {
   quiet: string[];
   /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
   aside: { segments: Segment[]; head: string } | null;
+  /** How many tokens the provider counts for one that we estimate, in the last request. */
+  tokenRate: number;
   notes: number;
   handOffs: number;
   /** Commands that were started in all. */
@@ -316,6 +318,7 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     checks: null,
     quiet: [],
     aside: null,
+    tokenRate: 1,
     notes: 0,
     handOffs: 0,
     commands: 0,

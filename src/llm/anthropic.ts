@@ -2,12 +2,16 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import type { ModelConfig } from "../env.ts";
 import type { Model } from "../protocol/model.ts";
-import { oneStepModel, type Prompt } from "./one-step.ts";
+import { oneStepModel, type Prompt, promptOf } from "./one-step.ts";
 
 export function anthropic(config: ModelConfig, answer: typeof fetch = fetch): Model {
   // Bound: the global fetch wants no other receiver.
   const provider = createAnthropic({ baseURL: config.baseUrl, apiKey: config.apiKey, fetch: (input, init) => answer(input, init) });
-  return oneStepModel(provider.languageModel(config.modelName), config, { prompt: markCached, input: asObject });
+  const model = provider.languageModel(config.modelName);
+  return oneStepModel((request) => {
+    const { prompt, ...tools } = promptOf(request, asObject);
+    return { model, options: { prompt: markCached(prompt), ...tools } };
+  }, config);
 }
 
 const ephemeral = { anthropic: { cacheControl: { type: "ephemeral" } } };

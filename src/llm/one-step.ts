@@ -1,9 +1,9 @@
 // [L1] One step of a language model over its stream: the pieces are shown, the reply is taken only when it is whole.
 import type { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import * as z from "zod/mini";
+import { toolSchema } from "../core/tool-schema.ts";
 import type { ModelConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
-import type { Model, ModelMessage, ModelReply, ModelRequest, ModelUsage, ToolSpecs } from "../protocol/model.ts";
+import type { Model, ModelMessage, ModelReply, ModelRequest, ModelUsage } from "../protocol/model.ts";
 import { modelFault, streamFault } from "./model-fault.ts";
 
 type ChatModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
@@ -13,18 +13,19 @@ type CallOptions = Parameters<ChatModel["doStream"]>[0];
 type Part = Awaited<ReturnType<ChatModel["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
 export type Prompt = CallOptions["prompt"];
 type PromptMessage = Prompt[number];
+type Tool = NonNullable<CallOptions["tools"]>[number];
 
-export type Dialect = {
-  /** A last word on the prompt: marks for the provider's cache, and the like. */
-  prompt?: (prompt: Prompt) => Prompt;
-  /** Looks at each chunk of one answer as it came, and throws when it cannot be trusted. */
-  inspect?: () => (chunk: unknown) => void;
-  /** What the provider may be sent as a call's input. Without it: whatever the model wrote. */
-  input?: (input: unknown) => unknown;
-};
+/** The client of one call, and what it is given of the request; the rest it may know already. */
+type Client = (
+  request: ModelRequest,
+  signal: AbortSignal,
+) => { model: StreamingModel; options: Pick<CallOptions, "prompt" | "tools" | "toolChoice"> };
 
-/** A `Model` of a provider package. Retrying is the caller's decision: one call is one request. */
-export function oneStepModel(model: StreamingModel, config: ModelConfig, dialect: Dialect = {}): Model {
+/**
+ * A `Model` of a provider package. Retrying is the caller's decision: one call is one request. `inspect` looks at each chunk of one
+ * answer as it came, and throws when it cannot be trusted.
+ */
+export function oneStepModel(client: Client, config: ModelConfig, inspect?: () => (chunk: unknown) => void): Model {
   return {
     name: config.modelName,
     async call(request, options) {
@@ -35,7 +36,10 @@ export function oneStepModel(model: StreamingModel, config: ModelConfig, dialect
       const timer = setTimeout(() => limit.abort(), timeoutMs);
       void options.unwanted?.then(() => limit.abort());
       try {
-        return checked(await readReply(model, callOptions(request, dialect, limit.signal), dialect.inspect?.(), options.onPiece));
+        const { model, options: asked } = client(request, limit.signal);
+        const { maxOutputTokens } = request;
+        const call = { ...asked, maxOutputTokens, abortSignal: limit.signal, includeRawChunks: inspect !== undefined };
+        return checked(await readReply(model, call, inspect?.(), options.onPiece));
       } catch (error) {
         throw modelFault(error, config, limit.signal.aborted, timeoutMs);
       } finally {
@@ -45,36 +49,16 @@ export function oneStepModel(model: StreamingModel, config: ModelConfig, dialect
   };
 }
 
-function callOptions(request: ModelRequest, dialect: Dialect, abortSignal: AbortSignal): CallOptions {
-  const prompt: Prompt = [
-    { role: "system", content: request.system },
-    ...request.messages.map((message) => toPrompt(message, dialect.input ?? ((input) => input))),
-  ];
-  const tools = toTools(request.tools);
+/** The request in the words of provider packages. `input`: what the provider may be sent as a call's input. */
+export function promptOf(request: ModelRequest, input: (input: unknown) => unknown): ReturnType<Client>["options"] {
+  const tools = Object.entries(request.tools).map(
+    ([name, spec]): Tool => ({ type: "function", name, description: spec.description, inputSchema: toolSchema(spec) }),
+  );
   return {
-    prompt: dialect.prompt?.(prompt) ?? prompt,
+    prompt: [{ role: "system", content: request.system }, ...request.messages.map((message) => toPrompt(message, input))],
     ...(tools.length > 0 ? { tools, toolChoice: { type: "auto" as const } } : {}),
-    maxOutputTokens: request.maxOutputTokens,
-    abortSignal,
-    includeRawChunks: dialect.inspect !== undefined,
   };
 }
-
-type Tool = NonNullable<CallOptions["tools"]>[number];
-/** Made once for each tool of the program, not with every request. */
-const known = new WeakMap<ToolSpecs[string], Tool>();
-
-function toTool(name: string, spec: ToolSpecs[string]): Tool {
-  const made = known.get(spec);
-  if (made?.name === name) return made;
-  const inputSchema = z.toJSONSchema(spec.input, { target: "draft-7", io: "input" }) as object;
-  const tool: Tool = { type: "function", name, description: spec.description, inputSchema };
-  known.set(spec, tool);
-  return tool;
-}
-
-/** The schema is only shown to the model: input comes back as the model wrote it, and the caller refuses what does not fit. */
-const toTools = (specs: ToolSpecs): Tool[] => Object.entries(specs).map(([name, spec]) => toTool(name, spec));
 
 function toPrompt(message: ModelMessage, input: (input: unknown) => unknown): PromptMessage {
   switch (message.role) {

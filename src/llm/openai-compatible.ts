@@ -3,21 +3,43 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import * as z from "zod/mini";
 import type { ModelConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
-import type { Model } from "../protocol/model.ts";
+import type { Model, ModelRequest } from "../protocol/model.ts";
 import { completionEvents, eventStream, readCompletion } from "./chat-events.ts";
+import { ChatWriter } from "./chat-request.ts";
 import { oneStepModel } from "./one-step.ts";
 
 /** A model behind `config.baseUrl`. `answer` replaces the network: that is how a model without a server gets the same request bytes. */
 export function openAiCompatible(config: ModelConfig, answer: typeof fetch = fetch): Model {
+  const writer = new ChatWriter();
+  /** Each call by the one thing of it that the client hands on as it is. */
+  const asked = new WeakMap<AbortSignal, ModelRequest>();
   const provider = createOpenAICompatible({
     name: "model",
     baseURL: config.baseUrl,
     includeUsage: true,
     ...(config.apiKey === "" ? {} : { apiKey: config.apiKey }),
-    fetch: async (input, init) => asEvents(await answer(input, init)),
+    fetch: async (input, init) => {
+      const request = init?.signal ? asked.get(init.signal) : undefined;
+      if (request === undefined) throw new TypeError("The client made a request that nobody asked for.");
+      return asEvents(await answer(input, { ...init, body: withFields(init?.body, writer.fields(request)) }));
+    },
     transformRequestBody: (body) => withOutputLimit(body, config.baseUrl),
   });
-  return oneStepModel(provider.chatModel(config.modelName), config, { inspect: callIds });
+  const model = provider.chatModel(config.modelName);
+  const client = (request: ModelRequest, signal: AbortSignal) => {
+    asked.set(signal, request);
+    return { model, options: { prompt: [] } };
+  };
+  return oneStepModel(client, config, callIds);
+}
+
+const noMessages = '"messages":[]';
+
+/** The client writes the body without what grows: that is written already. */
+function withFields(body: unknown, fields: string): string {
+  const at = typeof body === "string" ? body.indexOf(noMessages) : -1;
+  if (typeof body !== "string" || at < 0) throw new TypeError("The client wrote another request than it was asked for.");
+  return body.slice(0, at) + fields + body.slice(at + noMessages.length);
 }
 
 /** OpenAI's own newer models refuse `max_tokens`; its older ones and other servers know only that. */

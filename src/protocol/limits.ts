@@ -67,8 +67,13 @@ export const limits = {
   maxBacklog: 20,
   /** Unread rows of one task; a flood past it is refused with a notice. */
   maxPendingRows: 500,
-  /** Characters of a worker's transcript at which its older part is put aside; about 80,000 tokens. */
-  compactTranscriptChars: 320_000,
+  /** Tokens of a worker's request, as its provider counts them, at which the older part of its transcript is put aside. */
+  compactWorkerTokens: 80_000,
+  /** The same of the router's request; its transcript then begins anew with its last decisions. */
+  compactRouterTokens: 60_000,
+  /** Items of one turn of the router, and their tokens as its provider counts them, about; the rest waits for the next. */
+  maxTurnItems: 40,
+  maxTurnTokens: 15_000,
   /** Notes of one task over its life. */
   maxNotes: 200,
   /** Commands of one task over its life: a runaway loop ends here, not at the machine. */

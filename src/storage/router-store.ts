@@ -14,6 +14,7 @@ import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/ro
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
+import { ParsedRows } from "./parsed-rows.ts";
 
 /** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
 export type InboxState = "queued" | "settled" | "passed";
@@ -41,6 +42,7 @@ type EffectSql = {
 
 export class RouterStore {
   readonly #sql: SqlStorage;
+  readonly #transcripts: Record<Lane, ParsedRows<ModelMessage>> = { team: new ParsedRows(asRead), public: new ParsedRows(asRead) };
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -209,14 +211,13 @@ export class RouterStore {
 
   // Transcripts
 
-  transcript(lane: Lane, segment: number): { messages: ModelMessage[]; chars: number } {
-    const rows = this.#sql
-      .exec<{ body: string }>("SELECT body FROM transcript WHERE lane = ? AND segment = ? ORDER BY seq", lane, segment)
-      .toArray();
-    return {
-      messages: rows.map((row) => asLater(JSON.parse(row.body) as ModelMessage)),
-      chars: rows.reduce((sum, row) => sum + row.body.length, 0),
-    };
+  /** A segment as later turns have it. `tokens` are estimated. */
+  transcript(lane: Lane, segment: number): { messages: readonly ModelMessage[]; tokens: number } {
+    const query = "SELECT seq, body FROM transcript WHERE lane = ? AND segment = ? AND seq >= ? ORDER BY seq";
+    const { values, tokens } = this.#transcripts[lane].of(`segment ${segment}`, (fromSeq) =>
+      this.#sql.exec<{ seq: number; body: string }>(query, lane, segment, fromSeq).toArray(),
+    );
+    return { messages: values, tokens };
   }
 
   /** The rows of the segment that a turn was in, with the turn of each. */
@@ -379,5 +380,7 @@ export class RouterStore {
       .map((row) => JSON.parse(row.body) as KnownTask);
   }
 }
+
+const asRead = (body: string): ModelMessage => asLater(JSON.parse(body) as ModelMessage);
 
 const bodyOf = (item: InboxItem): string => JSON.stringify(item);

@@ -1,4 +1,5 @@
 // A worker session's rows: state, transcript, calls, commands, effects and reports, in its own SQLite.
+import { estimateTokens } from "../core/context.ts";
 import {
   type Change,
   completeTask,
@@ -14,6 +15,7 @@ import type { ModelMessage } from "../protocol/model.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import { deadlineTables } from "./alarm-mux.ts";
 import { type EventLog, itemLogTables } from "./event-log.ts";
+import { ParsedRows } from "./parsed-rows.ts";
 import { keepsTables, type Tables } from "./tables.ts";
 import { inboxTables, WorkerInbox } from "./worker-inbox.ts";
 
@@ -37,6 +39,9 @@ export const workerTables: Tables = { version: 1, parts: [...schema, itemLogTabl
 export class WorkerStore {
   readonly #sql: SqlStorage;
   readonly #log: EventLog<TaskEvent>;
+  readonly #transcript = new ParsedRows((body) => JSON.parse(body) as ModelMessage);
+  /** The last head of a compacted transcript. */
+  #head: { message: { role: "user"; text: string }; tokens: number } | null = null;
   readonly inbox: WorkerInbox;
 
   /** Whether this object keeps anything yet. */
@@ -78,28 +83,25 @@ export class WorkerStore {
     if (!known.includes(threadId)) this.#write("threads", [...known, threadId]);
   }
 
-  /** What a request begins with: what stands for the parts that were put aside, then every row after them. */
-  transcript(): ModelMessage[] {
+  /** What a request begins with: what stands for the parts that were put aside, then every row after them. `tokens` are estimated. */
+  transcript(): { messages: ModelMessage[]; tokens: number } {
     const aside = this.task()?.aside ?? null;
-    const head: ModelMessage[] = aside === null ? [] : [{ role: "user", text: aside.head }];
-    return [...head, ...this.transcriptRows(lastRowOf(aside) + 1).map(({ message }) => message)];
+    const from = lastRowOf(aside) + 1;
+    const { values, tokens } = this.#transcript.of(`from ${from}`, (seq) => this.#transcriptFrom(Math.max(from, seq)));
+    if (aside === null) return { messages: [...values], tokens };
+    if (this.#head?.message.text !== aside.head)
+      this.#head = { message: { role: "user", text: aside.head }, tokens: estimateTokens(aside.head) };
+    return { messages: [this.#head.message, ...values], tokens: this.#head.tokens + tokens };
   }
 
   /** Rows of the whole transcript, from one number on. */
   transcriptRows(fromRow = 0, toRow = Number.MAX_SAFE_INTEGER): { row: number; message: ModelMessage }[] {
-    return this.#sql
-      .exec<{ seq: number; body: string }>("SELECT seq, body FROM transcript WHERE seq BETWEEN ? AND ? ORDER BY seq", fromRow, toRow)
-      .toArray()
-      .map(({ seq, body }) => ({ row: seq, message: JSON.parse(body) as ModelMessage }));
+    return this.#transcriptFrom(fromRow, toRow).map(({ seq, body }) => ({ row: seq, message: JSON.parse(body) as ModelMessage }));
   }
 
-  /** Characters of what the next request begins with. */
-  transcriptChars(): number {
-    const aside = this.task()?.aside ?? null;
-    const { chars } = this.#sql
-      .exec<{ chars: number | null }>("SELECT SUM(LENGTH(body)) AS chars FROM transcript WHERE seq > ?", lastRowOf(aside))
-      .one();
-    return (chars ?? 0) + (aside?.head.length ?? 0);
+  #transcriptFrom(fromRow: number, toRow = Number.MAX_SAFE_INTEGER): { seq: number; body: string }[] {
+    const query = "SELECT seq, body FROM transcript WHERE seq BETWEEN ? AND ? ORDER BY seq";
+    return this.#sql.exec<{ seq: number; body: string }>(query, fromRow, toRow).toArray();
   }
 
   notes(): Note[] {

@@ -73,6 +73,8 @@ describe("pickTurn", () => {
     expect(pick(many)?.items).toHaveLength(40);
     const large = Array.from({ length: 20 }, (_, i) => queuedTrigger({ name: `l${i}`, by: member, text: "x".repeat(32_000) }));
     expect(pick(large)?.items).toHaveLength(7);
+    // A provider that counts twice as many.
+    expect(pick(large, none, { tokenRate: 2 })?.items).toHaveLength(3);
     expect(pick(large.slice(0, 1))?.items).toHaveLength(1);
     // The same characters are four times the tokens in a script without an alphabet.
     const dense = Array.from({ length: 20 }, (_, i) => queuedTrigger({ name: `d${i}`, by: member, text: "語".repeat(32_000) }));
@@ -104,7 +106,7 @@ describe("pickTurn", () => {
   });
 
   test("the loop sleeps until the first item may go", () => {
-    const meta = { retryAtMs: 500, doubts: { ...freshMeta.doubts, team: { ...noDoubt, untilMs: 2000 } }, apartMs: 9000 };
+    const meta = { ...freshMeta, retryAtMs: 500, doubts: { ...freshMeta.doubts, team: { ...noDoubt, untilMs: 2000 } }, apartMs: 9000 };
     expect(nextTurnMs([team, visitor], none, meta)).toBe(500);
     expect(nextTurnMs([team], none, meta)).toBe(2000);
     expect(nextTurnMs([{ ...visitor, tries: 1 }], none, meta)).toBe(9000);

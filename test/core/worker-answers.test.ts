@@ -32,6 +32,7 @@ const facts: ReplyFacts = {
   model: "m",
   ms: 1,
   nowMs: 1,
+  estimatedTokens: 1,
   pending: [],
   backlog: [],
   profiles: [],

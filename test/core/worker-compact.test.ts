@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseMessage, renderMessage } from "../../src/core/context.ts";
+import { estimateTokens, parseMessage, renderMessage } from "../../src/core/context.ts";
 import { compact } from "../../src/core/worker-compact.ts";
 import type { TaskState } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
@@ -58,11 +58,8 @@ test("[WX1] [WX2] goal, facts, questions, people's words and every approach with
   expect(kept.approaches).toContainEqual({ step: 5, what: "Patching the parser", outcome: "breaks the printer" });
   expect(kept.approaches).toContainEqual({ step: 7, what: "try way 7", outcome: "try way 7 · exit 0" });
   expect(kept.said[0]?.text).toContain("word 1 ");
-  const after = rest(change.task, rows).reduce(
-    (sum, { message }) => sum + JSON.stringify(message).length,
-    change.task.aside?.head.length ?? 0,
-  );
-  expect(after).toBeLessThan(limits.compactTranscriptChars / 2);
+  const texts = [change.task.aside?.head ?? "", ...rest(change.task, rows).map(({ message }) => JSON.stringify(message))];
+  expect(texts.reduce((sum, text) => sum + estimateTokens(text), 0)).toBeLessThan(limits.compactWorkerTokens / 2);
 });
 
 test("[R19] [WX1] what stays begins with a message, so that every call is with its results", () => {

@@ -19,8 +19,8 @@ type ScriptedReply = {
   delayMs?: number;
   /** Seconds of the `Retry-After` header of a 429; 1 by default. */
   retryAfter?: number;
-  /** Null: the provider does not say what it counted. */
-  usage?: null;
+  /** How many tokens of the request the provider counted; null: it does not say. */
+  usage?: number | null;
   /** The fault happens inside of the stream: at its first, middle or last event. */
   at?: "first" | "middle" | "last";
   /** Answer whole though a stream was asked for. */
@@ -182,10 +182,11 @@ function wireCalls(reply: ScriptedReply, request: ChatRequest, body: string, n: 
   }));
 }
 
-const usageOf = (reply: ScriptedReply): { usage?: object } =>
-  reply.usage === null
-    ? {}
-    : { usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120, prompt_tokens_details: { cached_tokens: 60 } } };
+function usageOf({ usage: prompt = 100 }: ScriptedReply): { usage?: object } {
+  if (prompt === null) return {};
+  const prompt_tokens_details = { cached_tokens: 60 };
+  return { usage: { prompt_tokens: prompt, completion_tokens: 20, total_tokens: prompt + 20, prompt_tokens_details } };
+}
 
 const toolCall = (call: WireCall): object => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } });
 

@@ -142,6 +142,7 @@ export const replyFacts = (more: Partial<ReplyFacts> = {}): ReplyFacts => ({
   model: "scripted",
   ms: 5,
   nowMs: 1000,
+  estimatedTokens: 1000,
   pending: [],
   backlog: [],
   profiles: [],

@@ -1,8 +1,9 @@
 // A long life: hundreds of decisions, segments that begin anew, and one item that is far too large.
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { maxSegmentChars } from "../../src/core/router-items.ts";
+import { estimateTokens } from "../../src/core/context.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { member, type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
@@ -20,7 +21,7 @@ test("[RI1] [RI5] [L2] over 500 decisions the prefix of a segment is the same by
         name: `${lab.token}b${batch}n${n}`,
         by: { ...member, id: `prs_${lab.token}` },
         thread: `${lab.token}t${batch}`,
-        text: `item ${n} of batch ${batch} ${lab.token} ${"words ".repeat(160)}`,
+        text: `item ${n} of batch ${batch} ${lab.token} ${"words ".repeat(230)}`,
       };
       return triggerOf(parts);
     });
@@ -54,7 +55,8 @@ test("[RI1] [RI5] [L2] over 500 decisions the prefix of a segment is the same by
     expect(now[1]?.content).toContain(`kept ${batchSize - 1} of batch ${i - 1}`);
   }
   expect(segments).toBeGreaterThan(3);
-  for (const messages of requests) expect(JSON.stringify(messages.slice(0, -1)).length).toBeLessThan(maxSegmentChars * 2);
+  for (const messages of requests)
+    expect(estimateTokens(JSON.stringify(messages.slice(0, -1)))).toBeLessThan(limits.compactRouterTokens * 1.5);
   const kept: Extract<RouterEvent, { kind: "router.decision" }>[] = [];
   for (let afterSeq = 0; ; ) {
     const page = (await lab.router.events({ afterSeq, limit: 500 })) as Logged<RouterEvent>[];

@@ -62,7 +62,7 @@ export type ScriptedReply = {
   fault?: string;
   delayMs?: number;
   retryAfter?: number;
-  usage?: null;
+  usage?: number | null;
 };
 
 const control = async (path: string, init?: RequestInit): Promise<Response> => fetch(`http://model.test/control/${path}`, init);

@@ -74,6 +74,7 @@ export type ScriptedReply = {
   fault?: string;
   delayMs?: number;
   retryAfter?: number;
+  usage?: number | null;
 };
 
 /** What the model of this task answers, in order. */

@@ -11,6 +11,7 @@ export type StreamModelOptions = {
 export type StreamModel = { url: string; close(): Promise<void> };
 
 const piecesAWrite = 10;
+const charsPerToken = 4;
 
 export async function startStreamModel({ answer }: StreamModelOptions): Promise<StreamModel> {
   let answered = 0;
@@ -18,7 +19,7 @@ export async function startStreamModel({ answer }: StreamModelOptions): Promise<
     void readAll(request).then((body) => {
       const { pieces, calls } = answer(JSON.parse(body) as StreamRequest);
       answered += 1;
-      return stream(response, answered, pieces, calls);
+      return stream(response, { n: answered, promptTokens: Math.ceil(body.length / charsPerToken), pieces, calls });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -32,7 +33,9 @@ export async function startStreamModel({ answer }: StreamModelOptions): Promise<
   };
 }
 
-async function stream(response: ServerResponse, n: number, pieces: number, calls: readonly SimCall[]): Promise<void> {
+type Answer = { n: number; promptTokens: number; pieces: number; calls: readonly SimCall[] };
+
+async function stream(response: ServerResponse, { n, promptTokens, pieces, calls }: Answer): Promise<void> {
   response.setHeader("content-type", "text/event-stream");
   const event = (delta: object, more: object = {}): string =>
     `data: ${JSON.stringify({ id: `chatcmpl-${n}`, object: "chat.completion.chunk", created: 0, model: "simulated", choices: [{ index: 0, delta, ...more }] })}\n\n`;
@@ -49,7 +52,7 @@ async function stream(response: ServerResponse, n: number, pieces: number, calls
     waiting += event({ tool_calls: [call] });
   });
   waiting += event({}, { finish_reason: calls.length > 0 ? "tool_calls" : "stop" });
-  const usage = { prompt_tokens: 1_000, completion_tokens: pieces, total_tokens: 1_000 + pieces };
+  const usage = { prompt_tokens: promptTokens, completion_tokens: pieces, total_tokens: promptTokens + pieces };
   waiting += `data: ${JSON.stringify({ id: `chatcmpl-${n}`, object: "chat.completion.chunk", created: 0, model: "simulated", choices: [], usage })}\n\n`;
   response.end(`${waiting}data: [DONE]\n\n`);
 }
