@@ -38,7 +38,10 @@ export type WorkerOptions = {
   /** Another bundle than `dist/worker/index.js`. */
   scriptPath?: string;
   onLog?: (line: string) => void;
-  /** A second socket that leads straight to the Worker, past miniflare's own entry: `miniflare.unsafeGetDirectURL()`. */
+  /**
+   * A second socket that leads straight to the Worker: `miniflare.unsafeGetDirectURL()`. There are no pages then: with assets miniflare
+   * puts two Workers of its own before ours, also on this socket, and each request would be counted with theirs.
+   */
   direct?: boolean;
 };
 
@@ -80,13 +83,16 @@ export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
       },
       d1Databases: ["DB"],
       r2Buckets: ["STORE"],
-      assets: {
-        directory: path.join(root, "dist/assets"),
-        binding: "ASSETS",
-        routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
-      },
+      ...(options.direct
+        ? { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] }
+        : {
+            assets: {
+              directory: path.join(root, "dist/assets"),
+              binding: "ASSETS",
+              routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
+            },
+          }),
       bindings: options.bindings,
-      ...(options.direct ? { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] } : {}),
       log: new LineLog(options.onLog ?? (() => {})),
       handleStructuredLogs: ({ level, message }) => options.onLog?.(`${level}: ${message}`),
       ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),
