@@ -62,7 +62,9 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   async append({ trigger, verdict }: Input<"append">): Promise<AppendResult> {
     if (trigger.threadId !== this.#id) throw new Fault("bad_input", `This trigger belongs to ${trigger.threadId}, not to ${this.#id}.`);
     const known = this.#opened?.store;
-    const plan = planFor(known, { trigger, verdict }, channelOf(trigger.source) !== null, Date.now());
+    const first = known?.log.byKey(trigger.id) ?? null;
+    const fromChannel = channelOf(trigger.source) !== null;
+    const plan = planFor(known, { trigger, verdict }, { knownSeq: first?.seq ?? null, fromChannel, nowMs: Date.now() });
     switch (plan.do) {
       case "ignore":
         return { outcome: "ignored", triggerId: trigger.id, rule: plan.rule };
@@ -71,7 +73,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         this.#opened?.kick();
         return { outcome: "confirmed", triggerId: trigger.id, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append(duplicateOf(known.log.at(plan.seq)?.event, trigger), Date.now());
+        known?.log.append(duplicateOf(first?.event, trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId: trigger.id, seq: plan.seq };
       case "accept": {

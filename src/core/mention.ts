@@ -6,6 +6,7 @@ const readChars = 100_000;
 
 /** [G3] A mention counts outside quoted lines, fences, code spans and HTML comments. GitHub Apps are named without their `[bot]`. */
 export function mentions(text: string, login: string): boolean {
+  if (!text.includes("@")) return false;
   const name = login.replace(/\[bot\]$/i, "");
   if (!/^[a-z0-9][a-z0-9-]*$/i.test(name)) return false;
   const own = withoutCodeSpans(withoutComments(markData(text.slice(0, readChars)).text));

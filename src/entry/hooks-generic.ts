@@ -14,7 +14,7 @@ import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
-import { headerOf, parseJson, readBody } from "./hook-body.ts";
+import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
 
 /** A text of a million characters in JSON's longest writing stays below. */
 const maxBodyBytes = 8 * 1024 * 1024;
@@ -46,12 +46,12 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
     throw new Fault("unauthorised", "The timestamp is more than five minutes from now: it is the time of sending, in seconds since 1970.");
 
   const { trigger: parsed, cut } = parseGeneric(parseJson(body, c.req.header("content-type")), { place, deliveryId: id, nowMs });
-  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
+  afterwards(c, shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
   const comer = { source: parsed.source, place, sender: senderOf(parsed.principal.role) };
   await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
   const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
   const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
-  c.executionCtx.waitUntil(gatherRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
+  afterwards(c, gatherRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
     console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));

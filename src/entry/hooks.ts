@@ -1,8 +1,10 @@
 // The door for GitHub's webhooks. Forged input stops here; what is accepted is durable before the answer goes out.
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { type Context, Hono } from "hono";
 import type { Draft } from "../channels/github/draft.ts";
 import { parseGitHub } from "../channels/github/parse.ts";
 import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
+import { isMac } from "../channels/mac.ts";
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
 import { toRecent } from "../core/gate-trial.ts";
@@ -21,8 +23,8 @@ import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
-import { headerOf, parseJson, readBody } from "./hook-body.ts";
-import { noteHook } from "./redelivery.ts";
+import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
+import { isNoted, noteHook } from "./redelivery.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
@@ -57,14 +59,14 @@ hooksDoor.post("/hooks/github", async (c) => {
     });
     return c.json({ ping: "received" }, 202);
   }
-  c.executionCtx.waitUntil(noteDelivery(c, event, payload, nowMs));
+  afterwards(c, noteDelivery(c, event, payload, nowMs));
 
   const deliveryId = await deliveryIdOf(event, bytes);
   const parsed = parseGitHub(event, payload, { deliveryId, label, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   // Only here: what no thread is concerned by costs nothing, and forged input has no place that it could fill.
-  c.executionCtx.waitUntil(shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
+  afterwards(c, shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
   const [first] = parsed.drafts;
   if (first)
     await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs, config.doorLimitFactor);
@@ -73,7 +75,7 @@ hooksDoor.post("/hooks/github", async (c) => {
   const lookup: Lookup = {
     config: config.github,
     nowMs,
-    personOf: (login) => withTimeout(personOf(c.env.DB, login), recordsTimeoutMs, "D1"),
+    personOf: (login) => personOf(c.env.DB, login, nowMs),
     asking: new Map(),
   };
   const results = await Promise.allSettled(
@@ -91,13 +93,14 @@ const senderOfDraft = ({ source }: Draft): Sender =>
   source.kind === "ci" || (source.kind === "people" && source.actors.every((actor) => actor.kind === "bot")) ? "programs" : "people";
 
 async function accept(
-  { env, executionCtx }: Context<AppEnv>,
+  c: Context<AppEnv>,
   draft: Draft,
   given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array },
 ): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
+  const { env } = c;
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);
-  executionCtx.waitUntil(gatherRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
+  afterwards(c, gatherRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
   const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
 }
@@ -122,17 +125,10 @@ const strangers = new Map<string, number>();
 const strangerMs = 10_000;
 const maxStrangers = 2_000;
 
-async function personOf(db: D1Database, login: string): Promise<LinkedPerson | null> {
-  const nowMs = Date.now();
+async function personOf(db: D1Database, login: string, nowMs: number): Promise<LinkedPerson | null> {
   const readMs = strangers.get(login);
   if (readMs !== undefined && Math.abs(nowMs - readMs) < strangerMs) return null;
-  await migrated(db);
-  const row = await db
-    .prepare(
-      "SELECT people.id AS id, people.name AS name, people.revoked_ms AS revokedMs FROM accounts LEFT JOIN people ON people.id = accounts.person_id WHERE accounts.source = 'github' AND accounts.login = ?",
-    )
-    .bind(login)
-    .first<{ id: string | null; name: string | null; revokedMs: number | null }>();
+  const row = await withTimeout(accountOf(db, login), recordsTimeoutMs, "D1");
   if (!row) {
     strangers.delete(login);
     strangers.set(login, nowMs);
@@ -142,13 +138,37 @@ async function personOf(db: D1Database, login: string): Promise<LinkedPerson | n
   return { id: row.id ?? login, name: row.name ?? login, revoked: row.id === null || row.revokedMs !== null };
 }
 
+async function accountOf(
+  db: D1Database,
+  login: string,
+): Promise<{ id: string | null; name: string | null; revokedMs: number | null } | null> {
+  await migrated(db);
+  return db
+    .prepare(
+      "SELECT people.id AS id, people.name AS name, people.revoked_ms AS revokedMs FROM accounts LEFT JOIN people ON people.id = accounts.person_id WHERE accounts.source = 'github' AND accounts.login = ?",
+    )
+    .bind(login)
+    .first();
+}
+
 let notedMs = 0;
 
-/** For `/health`: that signed deliveries arrive at all; and for the sweep, from which webhook. Best effort, the delivery itself does not depend on it. */
-async function noteDelivery(c: Context<AppEnv>, event: string, payload: unknown, nowMs: number): Promise<void> {
-  const db = c.env.DB;
+/** For `/health`: that signed deliveries arrive at all; and for the sweep, from which webhook. Null when both are known of late. */
+function noteDelivery(c: Context<AppEnv>, event: string, payload: unknown, nowMs: number): Promise<void> | null {
   const fresh = Math.abs(nowMs - notedMs) >= deliveryFactEveryMs;
+  if (!fresh && isNoted(c.req.raw.headers)) return null;
   if (fresh) notedMs = nowMs;
+  return note(c, event, payload, { nowMs, fresh });
+}
+
+/** Best effort: the delivery itself does not depend on it. */
+async function note(
+  c: Context<AppEnv>,
+  event: string,
+  payload: unknown,
+  { nowMs, fresh }: { nowMs: number; fresh: boolean },
+): Promise<void> {
+  const db = c.env.DB;
   try {
     await migrated(db);
     await noteHook(db, c.req.raw.headers, payload, nowMs);
@@ -163,20 +183,9 @@ async function noteDelivery(c: Context<AppEnv>, event: string, payload: unknown,
  * [T9] A delivery is what was signed: the header that names it is not, so whoever holds a signed body could send it again under new
  * names. GitHub's own redelivery has the same body too, and is the same delivery.
  */
-async function deliveryIdOf(event: string, bytes: Uint8Array): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return `${event}:${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+async function deliveryIdOf(event: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return `${event}:${bytesToHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))}`;
 }
 
-/** HMAC-SHA256; WebCrypto compares in constant time. */
-async function isSigned(secret: string, bytes: Uint8Array, header: string | undefined): Promise<boolean> {
-  const hex = /^sha256=([0-9a-f]{64})$/i.exec(header ?? "")?.[1];
-  if (secret === "" || hex === undefined) return false;
-  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
-  return crypto.subtle.verify(
-    "HMAC",
-    key,
-    Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)),
-    bytes,
-  );
-}
+const isSigned = (secret: string, bytes: Uint8Array<ArrayBuffer>, header: string | undefined): Promise<boolean> =>
+  isMac(secret, /^sha256=(.*)$/is.exec(header ?? "")?.[1], bytes);

@@ -42,8 +42,15 @@ const sweepState = z.object({
 });
 export type SweepState = z.infer<typeof sweepState>;
 
-/** Webhooks that this isolate has noted already. */
+/** Webhooks that this isolate has noted already, whole and by their ids. */
 const noted = new Set<string>();
+const notedIds = new Set<string>();
+
+/** Whether the webhook of these headers is noted, as far as its id says; one without an id is never noted. */
+export function isNoted(headers: Headers): boolean {
+  const id = headers.get("x-github-hook-id");
+  return id === null || notedIds.has(id);
+}
 
 /** Remembers which webhook a signed delivery came from: its own headers say so. */
 export async function noteHook(db: D1Database, headers: Headers, payload: unknown, nowMs: number): Promise<void> {
@@ -51,6 +58,7 @@ export async function noteHook(db: D1Database, headers: Headers, payload: unknow
   if (hook === null || noted.has(JSON.stringify(hook))) return;
   await saveFact(db, `${hookPrefix}${hook.id}`, JSON.stringify(hook), nowMs);
   noted.add(JSON.stringify(hook));
+  notedIds.add(hook.id);
 }
 
 const named = z.object({

@@ -17,6 +17,9 @@ export class AlarmMux {
   readonly #handlers: Record<string, DeadlineHandler>;
   /** The time that the alarm is surely set to, null when surely to none; undefined while that is open. Setting it is billed as a row. */
   #armedMs: number | null | undefined;
+  /** What is committed of each deadline: asked at every event, changed rarely. Nothing enters while a change may still roll back. */
+  readonly #known = new Map<string, number | null>();
+  #changing = false;
 
   constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
     this.#storage = storage;
@@ -32,7 +35,9 @@ export class AlarmMux {
       kind,
       payload,
     );
-    if (rowsWritten > 0) this.#arm();
+    if (rowsWritten === 0) return;
+    this.#changed();
+    this.#arm();
   }
 
   /** Sets a deadline unless there is one that is a little earlier: what begins again at every change is not written at every change. */
@@ -48,11 +53,18 @@ export class AlarmMux {
   }
 
   clear(id: string): void {
-    if (this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id).rowsWritten > 0) this.#arm();
+    if (this.due(id) === null) return;
+    this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id);
+    this.#changed();
+    this.#arm();
   }
 
   due(id: string): number | null {
-    return this.#storage.sql.exec<{ due_ms: number }>("SELECT due_ms FROM deadline WHERE id = ?", id).toArray()[0]?.due_ms ?? null;
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const dueMs = this.#storage.sql.exec<{ due_ms: number }>("SELECT due_ms FROM deadline WHERE id = ?", id).toArray()[0]?.due_ms ?? null;
+    if (!this.#changing) this.#known.set(id, dueMs);
+    return dueMs;
   }
 
   /** The earliest deadline, or null: what the wake list says of this object. `besides`: one that does not count. */
@@ -94,6 +106,7 @@ export class AlarmMux {
       if (this.due(deadline.id) !== deadline.dueMs) return;
       if (again === undefined) this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", deadline.id);
       else this.#storage.sql.exec("UPDATE deadline SET due_ms = ?, attempts = 0 WHERE id = ?", again, deadline.id);
+      this.#changed();
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const attempts = isPlatformHiccup(message) ? deadline.attempts : deadline.attempts + 1;
@@ -105,7 +118,18 @@ export class AlarmMux {
         deadline.id,
         deadline.dueMs,
       );
+      this.#changed();
     }
+  }
+
+  /** After each change of the rows. Whether its transaction commits is known when this stretch of code has ended. */
+  #changed(): void {
+    this.#known.clear();
+    if (this.#changing) return;
+    this.#changing = true;
+    queueMicrotask(() => {
+      this.#changing = false;
+    });
   }
 
   #arm(): void {

@@ -19,7 +19,8 @@ export async function judgeAtPage(
   const { doorLimitFactor } = readConfig(env);
   const comer = { source: trigger.source, place: rootThreadId, sender: "people" as const };
   await admit(env.DB, comer, Date.now(), doorLimitFactor);
-  ctx.waitUntil(shareLimits(env.DB, Date.now(), doorLimitFactor));
+  const sharing = shareLimits(env.DB, Date.now(), doorLimitFactor);
+  if (sharing !== null) ctx.waitUntil(sharing);
   const verdict = judgeMessage(await rulesInForce(env.DB, Date.now()), trigger);
   // The revocation may have come while this waited for the rules.
   if (isRevoked(trigger.principal.id)) throw new Fault("forbidden", "Your access was revoked.");

@@ -60,11 +60,15 @@ export async function admit(db: D1Database, comer: Comer, nowMs: number, factor 
   for (const { key, bucket } of taken) keep(isolate, key, bucket);
 }
 
-/** Tells other isolates of buckets that ran low, and hears of theirs. Mostly it does nothing. */
-export async function shareLimits(db: D1Database, nowMs: number, factor = 1): Promise<void> {
+/** Tells other isolates of buckets that ran low, and hears of theirs; null when it is not time for that. */
+export function shareLimits(db: D1Database, nowMs: number, factor = 1): Promise<void> | null {
   const isolate = isolateOf(db);
-  if (Math.abs(nowMs - isolate.sharedMs) < shareEveryMs) return;
+  if (Math.abs(nowMs - isolate.sharedMs) < shareEveryMs) return null;
   isolate.sharedMs = nowMs;
+  return share(db, isolate, nowMs, factor);
+}
+
+async function share(db: D1Database, isolate: Isolate, nowMs: number, factor: number): Promise<void> {
   await readOthers(db, isolate, nowMs, factor);
   const low = [...isolate.buckets]
     .filter(([key, bucket]) => isolate.refused.has(key) || tokensAt(bucket, limitOf(key, factor), nowMs) < limitOf(key, factor).burst / 2)

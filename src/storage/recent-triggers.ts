@@ -21,12 +21,16 @@ let waiterMs: number | null = null;
 
 /**
  * Takes a trigger into the ring, with what else was gathered. Only for the Worker: it waits, and a timer keeps an object awake.
- * Resolves when the trigger is written or another call will write it; call it off the hot path.
+ * The promise is of the write of all that is gathered by then; null when another call will write it.
  */
-export async function gatherRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> {
+export function gatherRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> | null {
   gathered = keepRecent(gathered, trigger, rowShare);
-  if (waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs) return;
+  if (waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs) return null;
   waiterMs = nowMs;
+  return flush(db, nowMs);
+}
+
+async function flush(db: D1Database, nowMs: number): Promise<void> {
   const waitMs = Math.min(flushEveryMs, Math.max(gatherMs, flushedMs + flushEveryMs - nowMs));
   await new Promise((resolve) => setTimeout(resolve, waitMs));
   const row = gathered;

@@ -9,14 +9,13 @@ import type { ThreadStore } from "./thread-store.ts";
 export const planFor = (
   store: ThreadStore | undefined,
   { trigger, verdict }: Parameters<ThreadRpc["append"]>[0],
-  fromChannel: boolean,
-  nowMs: number,
+  { knownSeq, fromChannel, nowMs }: { knownSeq: number | null; fromChannel: boolean; nowMs: number },
 ): AppendPlan =>
   planAppend({
     trigger,
     verdict,
     subscriptions: store?.subscriptions() ?? [],
-    knownSeq: store?.log.byKey(trigger.id)?.seq ?? null,
+    knownSeq,
     echo: (store && echoIn(store, trigger, nowMs)) ?? null,
     saidLately: () => store?.saidLately() ?? false,
     fromChannel,

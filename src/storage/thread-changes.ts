@@ -3,7 +3,17 @@
 import { rowTaints } from "../core/authority.ts";
 import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { reviewCommentOf } from "../core/structured.ts";
-import { freeSeqs, isRoot, planFlip, rekeyForTopic, rootOwnerOf, type Subscription, topicKeyOf, webSource } from "../core/thread.ts";
+import {
+  freeSeqs,
+  isForRouter,
+  isRoot,
+  planFlip,
+  rekeyForTopic,
+  rootOwnerOf,
+  type Subscription,
+  topicKeyOf,
+  webSource,
+} from "../core/thread.ts";
 import { notesIdOf } from "../core/worker-notes.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -12,6 +22,7 @@ import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { topicLogKey } from "./thread-page.ts";
 import type { ThreadRoom } from "./thread-room.ts";
+import type { ThreadAbout } from "./thread-store.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 type Accepted = Extract<ThreadEvent, { kind: "thread.accepted" }>;
@@ -19,11 +30,14 @@ type Accepted = Extract<ThreadEvent, { kind: "thread.accepted" }>;
 /** A new row of the outside world. Returns its sequence number. */
 export function accept(room: ThreadRoom, event: Accepted): number {
   const { place, source, threadId, threadKey, threadTitle: title, threadUrl } = event.trigger;
+  const { url: oldUrl, ...known }: ThreadAbout = room.store.about() ?? { threadId, source, place, threadKey, title };
+  const url = threadUrl ?? oldUrl;
+  const about = { ...known, title, ...(url === undefined ? {} : { url }) };
+  const waitedFor = event.mode === "observe" || isForRouter(event) || about.rootThreadId !== undefined;
+  if (!waitedFor) return room.keep(about, (nowMs) => room.store.accept(event, nowMs));
   return room.commit((nowMs) => {
-    const { url: oldUrl, ...about } = room.store.about() ?? { threadId, source, place, threadKey };
-    const url = threadUrl ?? oldUrl;
-    room.store.setAbout({ ...about, title, ...(url === undefined ? {} : { url }) });
-    return room.store.log.append(event, nowMs, event.trigger.id);
+    room.store.setAbout(about);
+    return room.store.accept(event, nowMs);
   });
 }
 
@@ -104,7 +118,7 @@ export function openTopic(room: ThreadRoom, threadId: ThreadId, input: Input<"op
   return room.commit((nowMs) => {
     const about = { threadId, source: webSource, place: trigger.place, threadKey: topicKeyOf(taskId), title };
     store.setAbout({ ...about, rootThreadId, viewerId: rootOwnerOf(input.trigger.threadKey) ?? trigger.principal.id });
-    const seq = store.log.append({ kind: "thread.accepted", trigger, verdict, mode: "observe", subscribers: [taskId] }, nowMs, trigger.id);
+    const seq = store.accept({ kind: "thread.accepted", trigger, verdict, mode: "observe", subscribers: [taskId] }, nowMs);
     const tainted = rowTaints({ kind: "trigger", seq, atMs: nowMs, trigger, verdict });
     store.subscribe({ taskId, decisionId, fromSeq: seq, cutSeq: seq, cursor: seq - 1, endSeq: null, tainted });
     store.log.append({ kind: "thread.subscribed", taskId, fromSeq: seq, cutSeq: seq, decisionId }, nowMs);

@@ -94,14 +94,35 @@ export class ThreadRoom {
   }
 
   /** One change of the thread: rows, cursors and the deadlines that repeat its effects, together or not at all. */
-  readonly commit = <T>(change: (nowMs: number) => T): T => {
-    const nowMs = Date.now();
-    return this.#storage.transactionSync(() => {
+  readonly commit = <T>(change: (nowMs: number) => T): T =>
+    this.#commit((nowMs) => {
       const result = change(nowMs);
       this.alarms.setEarlier("after", "after", nowMs + afterMs);
       return result;
     });
+
+  /** A row that nobody waits for: only the index is to hear of it, in its own time. Mostly that is planned, and the row is all that is written. */
+  readonly keep = (about: ThreadAbout, append: (nowMs: number) => number): number => {
+    const nowMs = Date.now();
+    const known = this.store.isAbout(about);
+    const told = this.#indexed !== null && known ? this.#indexed.atMs + indexEveryMs : 0;
+    const indexMs = Math.max(nowMs + afterMs, told);
+    if (known && (this.alarms.due("index") ?? Number.POSITIVE_INFINITY) <= indexMs) return append(nowMs);
+    return this.#commit(() => {
+      this.store.setAbout(about);
+      this.alarms.setEarlier("index", "index", indexMs);
+      return append(nowMs);
+    });
   };
+
+  #commit<T>(change: (nowMs: number) => T): T {
+    try {
+      return this.#storage.transactionSync(() => change(Date.now()));
+    } catch (error) {
+      this.store.forget();
+      throw error;
+    }
+  }
 
   /** Starts what the last commit promised; its deadlines repeat it after a crash. */
   kick(): void {

@@ -55,6 +55,11 @@ export class ThreadStore {
   #routerPassedSeq = 0;
   /** Cursors further on than their rows say, by what writes them. */
   readonly #taken = new Map<string, { seq: number; keep: () => void }>();
+  /** The router has all that is for it, and nothing of that kind came since. */
+  #routerHasAll = false;
+  /** As committed, so that an event reads neither; null when unread. */
+  #about: { value: ThreadAbout | null; body: string } | null = null;
+  #subscriptions: readonly Subscription[] | null = null;
 
   /** Whether this thread has ever kept anything. */
   static exists(storage: DurableObjectStorage): boolean {
@@ -70,9 +75,26 @@ export class ThreadStore {
     this.offers = new OfferStore(storage.sql, this.log, this.outbound);
   }
 
+  /** After a transaction that rolled back: what it left in memory was never true. */
+  forget(): void {
+    this.#about = null;
+    this.#subscriptions = null;
+    this.#routerHasAll = false;
+    this.#routerPassedSeq = 0;
+  }
+
   about(): ThreadAbout | null {
-    const row = this.#sql.exec<{ body: string }>("SELECT body FROM about").toArray()[0];
-    return row ? (JSON.parse(row.body) as ThreadAbout) : null;
+    if (this.#about === null) {
+      const body = this.#sql.exec<{ body: string }>("SELECT body FROM about").toArray()[0]?.body ?? "";
+      this.#about = { body, value: body === "" ? null : (JSON.parse(body) as ThreadAbout) };
+    }
+    return this.#about.value;
+  }
+
+  /** A new row of the outside world. */
+  accept(event: Extract<ThreadEvent, { kind: "thread.accepted" }>, nowMs: number): number {
+    if (isForRouter(event)) this.#routerHasAll = false;
+    return this.log.append(event, nowMs, event.trigger.id);
   }
 
   /** Whether something of the newest rows is our own words. */
@@ -80,13 +102,17 @@ export class ThreadStore {
     return this.rowsBefore(Number.MAX_SAFE_INTEGER, saidLatelyRows).some((row) => row.kind === "outbound");
   }
 
+  /** Whether this is what the thread is already. */
+  isAbout(about: ThreadAbout): boolean {
+    return this.about() !== null && this.#about?.body === JSON.stringify(about);
+  }
+
   /** Keeps what the thread is; writes only on a change. */
   setAbout(about: ThreadAbout): void {
+    if (this.isAbout(about)) return;
     const body = JSON.stringify(about);
-    this.#sql.exec(
-      "INSERT INTO about (id, body) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE body != excluded.body",
-      body,
-    );
+    this.#sql.exec("INSERT INTO about (id, body) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", body);
+    this.#about = { body, value: about };
   }
 
   /** A task gives a row up; false when it did before. */
@@ -123,6 +149,7 @@ export class ThreadStore {
 
   /** The same of a subscriber. */
   advance({ taskId, decisionId }: Subscription, seq: number): void {
+    this.#subscriptions = null;
     const update = "UPDATE subscription SET cursor = ? WHERE task_id = ? AND decision_id = ? AND cursor < ?";
     this.#take(`${taskId} ${decisionId}`, seq, () => this.#sql.exec(update, seq, taskId, decisionId, seq));
   }
@@ -188,13 +215,17 @@ export class ThreadStore {
 
   /** The first row that the router should get and did not take yet. */
   routerWaiting(): number | null {
+    if (this.#routerHasAll) return null;
     let after = Math.max(this.mark("router.cursor"), this.#routerPassedSeq);
     for (;;) {
       const logged = this.log.after(after, 100, ["thread.accepted"]);
       const waiting = logged.find(({ event }) => isForRouter(event));
       if (waiting) return waiting.seq;
       const last = logged.at(-1);
-      if (!last) return null;
+      if (!last) {
+        this.#routerHasAll = true;
+        return null;
+      }
       after = last.seq;
       this.#routerPassedSeq = after;
     }
@@ -227,8 +258,8 @@ export class ThreadStore {
     return entry.detail === null ? { state: entry.state } : { state: entry.state, detail: entry.detail };
   }
 
-  subscriptions(): Subscription[] {
-    return this.#sql
+  subscriptions(): readonly Subscription[] {
+    this.#subscriptions ??= this.#sql
       .exec<{
         task_id: string;
         decision_id: string;
@@ -248,10 +279,12 @@ export class ThreadStore {
         endSeq: row.end_seq,
         tainted: row.tainted === 1,
       }));
+    return this.#subscriptions;
   }
 
   subscribe(subscription: Subscription): void {
     const { taskId, decisionId, fromSeq, cutSeq, cursor, tainted } = subscription;
+    this.#subscriptions = null;
     this.#sql.exec(
       "INSERT INTO subscription (task_id, decision_id, from_seq, cut_seq, cursor, end_seq, tainted) VALUES (?, ?, ?, ?, ?, NULL, ?)",
       taskId,
@@ -264,6 +297,7 @@ export class ThreadStore {
   }
 
   endSubscriptions(taskId: TaskId, endSeq: number): void {
+    this.#subscriptions = null;
     this.#sql.exec("UPDATE subscription SET end_seq = ? WHERE task_id = ? AND end_seq IS NULL", endSeq, taskId);
   }
 

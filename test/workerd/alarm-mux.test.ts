@@ -58,9 +58,11 @@ test("a transaction that rolls back takes its alarm along, and the next deadline
     const fail = (): void =>
       state.storage.transactionSync(() => {
         alarms.set("early", "x", lateMs - 1_000);
+        expect(alarms.due("early")).toBe(lateMs - 1_000);
         throw new Error("no");
       });
     expect(fail).toThrow("no");
+    expect(alarms.due("early")).toBeNull();
     alarms.set("early", "x", lateMs - 1_000);
     expect(await state.storage.getAlarm()).toBe(lateMs - 1_000);
     alarms.clear("early");

@@ -8,7 +8,8 @@ import { countWords } from "../../src/core/manners.ts";
 import { rootThreadIdOf, topicThreadIdOf } from "../../src/core/thread.ts";
 import { routerName } from "../../src/env.ts";
 import { Fault } from "../../src/protocol/fault.ts";
-import type { WorkerSessionRpc } from "../../src/protocol/rpc.ts";
+import type { ThreadRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
+import { EventLog } from "../../src/storage/event-log.ts";
 import { migrated } from "../../src/storage/migrations.ts";
 import { indexThread } from "../../src/storage/thread-index.ts";
 import { checkHistory } from "../support/history.ts";
@@ -82,6 +83,51 @@ describe("accepting", () => {
       expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray()).toEqual([]);
       expect(await state.storage.getAlarm()).toBeNull();
     });
+  });
+
+  test("[T2] one more event of a quiet thread is one look and one row, and its repeat one look and one row of the log", async () => {
+    const where = issue();
+    const append = (deliveryId: string) =>
+      threadOf(where.threadId).append({ trigger: triggerIn(where, deliveryId), verdict: verdict("record") });
+    // What this thread is, who follows it and which deadlines it has is read with the first events.
+    await append("d0");
+    await append("d1");
+    const statements = async (deliveryId: string): Promise<string[]> =>
+      runInDurableObject(stubOf(where.threadId), async (instance, state) => {
+        const exec = vi.spyOn(Object.getPrototypeOf(state.storage.sql) as SqlStorage, "exec");
+        const set = vi.spyOn(Object.getPrototypeOf(state.storage) as DurableObjectStorage, "setAlarm");
+        await (instance as unknown as ThreadRpc).append({ trigger: triggerIn(where, deliveryId), verdict: verdict("record") });
+        const words = exec.mock.calls.map(([query]) => query.trim().split(" ")[0] ?? "");
+        expect(set).not.toHaveBeenCalled();
+        vi.restoreAllMocks();
+        return words;
+      });
+    expect(await statements("d2")).toEqual(["SELECT", "INSERT"]);
+    expect(await statements("d2")).toEqual(["SELECT", "INSERT"]);
+    await evictDurableObject(stubOf(where.threadId));
+    expect(await eventsOf(where.threadId, "thread.accepted")).toHaveLength(3);
+    expect(await eventsOf(where.threadId, "thread.duplicate")).toHaveLength(1);
+  });
+
+  test("[R1] what a change left in memory goes with it when it is rolled back", async () => {
+    const where = issue();
+    const retitled = { ...triggerIn(where, "d2"), threadTitle: "Another title" };
+    await threadOf(where.threadId).append({ trigger: triggerIn(where, "d1"), verdict: verdict("record") });
+    const broken = vi.spyOn(EventLog.prototype, "append").mockImplementationOnce(() => {
+      throw new Error("the disk is full");
+    });
+    expect(await refusal(threadOf(where.threadId).append({ trigger: retitled, verdict: verdict("request") }))).toContain(
+      "the disk is full",
+    );
+    broken.mockRestore();
+    const title = async () => (await threadOf(where.threadId).read({ afterSeq: 0, limit: 1 })).info.title;
+    expect(await title()).not.toBe("Another title");
+    expect(await threadOf(where.threadId).append({ trigger: retitled, verdict: verdict("request") })).toMatchObject({
+      outcome: "accepted",
+    });
+    await eventually("the router's inbox", () => routerHas(retitled.id));
+    await evictDurableObject(stubOf(where.threadId));
+    expect(await title()).toBe("Another title");
   });
 
   test("a trigger of another thread is refused", async () => {

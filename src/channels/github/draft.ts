@@ -61,7 +61,15 @@ const doorBytes = 3 * 1024;
 
 const encoder = new TextEncoder();
 
-/** The longest beginning of a text within `maxBytes` of UTF-8 that cuts no character. */
+/** No text is more bytes of UTF-8. */
+const mostBytes = (text: string): number => 3 * text.length;
+
+/** The longest beginning of a text that fits beside `rest` and cuts no character. */
+function fitted(text: string, rest: string): string {
+  const roomBytes = limits.maxTriggerBytes - doorBytes;
+  return mostBytes(text) + mostBytes(rest) <= roomBytes ? text : fitBytes(text, roomBytes - encoder.encode(rest).length);
+}
+
 function fitBytes(text: string, maxBytes: number): string {
   const room = new Uint8Array(Math.max(0, maxBytes));
   return text.slice(0, encoder.encodeInto(text, room).read);
@@ -108,7 +116,7 @@ export function draftOf(delivery: Delivery, input: DraftInput): Draft {
     hops: 0,
   };
   const whole = input.text ?? "";
-  const text = fitBytes(whole, limits.maxTriggerBytes - encoder.encode(JSON.stringify(rest)).length - doorBytes);
+  const text = fitted(whole, JSON.stringify(rest));
   return {
     trigger: { ...rest, text, ...(text.length < whole.length ? { truncated: true } : {}) },
     source: input.source,
