@@ -223,12 +223,10 @@ export class WorkerLoop {
         return null;
       }
       const open = this.store.openCommands();
-      if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.inbox.unread(), open, { model, ms, nowMs });
+      const facts = { model, ms, nowMs, estimatedTokens: this.#estimated(task, tokens) };
+      if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.inbox.unread(), open, facts);
       return decideReply(task, answer.reply, {
-        model,
-        ms,
-        nowMs,
-        estimatedTokens: this.#estimated(task, tokens),
+        ...facts,
         pending: this.store.inbox.pending(),
         backlog: this.store.inbox.backlog(),
         profiles: this.#profiles,

@@ -42,8 +42,13 @@ export async function askWorkerModel(
   }
 }
 
-export const faultOf = (error: unknown): Pick<Fault, "message" | "retry" | "retryAfterMs"> =>
-  asFault(error) ?? { message: error instanceof Error ? error.message : String(error), retry: "later", retryAfterMs: undefined };
+export const faultOf = (error: unknown): Pick<Fault, "kind" | "message" | "retry" | "retryAfterMs"> =>
+  asFault(error) ?? {
+    kind: "internal",
+    message: error instanceof Error ? error.message : String(error),
+    retry: "later",
+    retryAfterMs: undefined,
+  };
 
 /** [L2] The request of a step, made again from the task's own rows. */
 export async function replayStep(

@@ -43,7 +43,7 @@ export const routerFault = (error: unknown): Fault =>
 
 /** Faults that no request can be the reason of. */
 const concernsAll = (fault: Fault, settingsProblem: string | null): boolean =>
-  settingsProblem !== null || ["unauthorised", "forbidden", "rate_limited"].includes(fault.kind);
+  settingsProblem !== null || ["unauthorised", "forbidden", "not_found", "rate_limited"].includes(fault.kind);
 
 const isApart = ({ items }: Pick<FailedTurn, "items">): boolean => items.length === 1 && items.some((item) => item.tries > 0);
 

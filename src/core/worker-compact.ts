@@ -17,9 +17,13 @@ const saidChars = 400;
 
 type Kept = Extract<WorkerItem, { item: "kept" }>;
 
-/** [WX1] Whether a request that we take for so many tokens is too long for another step. */
-export const isLong = (task: Pick<TaskState, "tokenRate">, estimated: number): boolean =>
-  providerTokens(estimated, task.tokenRate) > limits.compactWorkerTokens;
+/** [WX1] Whether a request that we take for so many tokens is too long for another step; one that was refused is. */
+export const isLong = (task: Pick<TaskState, "tokenRate" | "refused">, estimated: number): boolean =>
+  (task.refused?.leaveOut ?? null) !== null || providerTokens(estimated, task.tokenRate) > limits.compactWorkerTokens;
+
+/** [W28] Whether a refused request of so many tokens may have been too long: there is an older part to put aside. */
+export const mayBeShorter = (task: Pick<TaskState, "tokenRate">, estimated: number): boolean =>
+  providerTokens(estimated, task.tokenRate) > limits.compactWorkerTokens * keptShare;
 
 /** [WX1] Puts aside what is older than the last messages. Made by code from rows that stay, so that it loses no approach and invents none. Null when there is nothing to gain. */
 export function compact(
@@ -31,10 +35,9 @@ export function compact(
   const before = task.aside?.segments ?? [];
   const lastAside = before.at(-1)?.toRow ?? 0;
   const current = rows.filter(({ row }) => row > lastAside);
-  const tailAt = tailOf(
-    current.map(({ message }) => message),
-    task.tokenRate,
-  );
+  const all = task.refused?.leaveOut === "all";
+  const messages = current.map(({ message }) => message);
+  const tailAt = all ? messages.length : tailOf(messages, task.tokenRate);
   const put = current.slice(0, tailAt);
   const [first, last] = [put[0], put.at(-1)];
   if (first === undefined || last === undefined) return null;
@@ -49,15 +52,43 @@ export function compact(
       .filter(({ kind }) => kind === "question")
       .map(({ text, outcome }) => (outcome === undefined ? text : `${text} — ${outcome}`)),
     approaches: approachesOf(commands, notes),
-    said: saidIn(rows.filter(({ row }) => row <= last.row).map(({ message }) => message)),
+    said: saidIn(
+      rows.filter(({ row, message }) => row <= last.row && !isOf(message, task.refused?.left ?? [])).map(({ message }) => message),
+    ),
   };
   const head = renderMessage({ step: task.steps, of: task.allowance }, [goalItem(task), item]);
   const segment = { id, fromRow: first.row, toRow: last.row };
   change.task.aside = { segments: [...before, segment], head };
+  if (task.refused !== undefined) change.task.refused = { ...task.refused, leaveOut: null };
+  if (all)
+    change.task.notices = [
+      ...task.notices,
+      leftOut(
+        id,
+        current.map(({ message }) => message),
+        task.steps,
+      ),
+    ];
   const charsBefore = sizeOf(current.map(({ message }) => message)) + (task.aside?.head.length ?? 0);
   const charsAfter = sizeOf(current.slice(tailAt).map(({ message }) => message)) + head.length;
   change.events.push({ kind: "task.compacted", segment: id, fromRow: first.row, toRow: last.row, charsBefore, charsAfter, head });
   return change;
+}
+
+const isOf = (message: ModelMessage, steps: readonly number[]): boolean => {
+  const head = message.role === "user" ? parseMessage(message.text)?.head : undefined;
+  return head !== undefined && "step" in head && steps.includes(head.step);
+};
+
+/** [W28] What the model is told of what it refused: where it stands, and none of its words. */
+function leftOut(segment: string, messages: readonly ModelMessage[], step: number): string {
+  const items = messages
+    .filter((message) => isOf(message, [step]))
+    .flatMap((message) => (message.role === "user" ? (parseMessage(message.text)?.items ?? []) : []));
+  const ids = items.flatMap((item) =>
+    item.item === "row" ? [`row ${item.seq} of ${item.thread}`] : item.item === "result" ? [item.command] : [],
+  );
+  return `What came last was refused by the model's provider and is left out${ids.length === 0 ? "" : `: ${ids.join(", ")}`}. People decided to go on without it; all of it is in ${segment}.`;
 }
 
 const sizeOf = (messages: readonly ModelMessage[]): number => messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);

@@ -2,7 +2,7 @@
 // The rules are numbered in SPEC.md. Everything is pure: state and facts in, one change out.
 import type { CommandState, SettledCommand } from "../protocol/command.ts";
 import type { WorkerItem } from "../protocol/context-items.ts";
-import type { Retry } from "../protocol/fault.ts";
+import type { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
@@ -15,6 +15,7 @@ import { childId } from "./ids.ts";
 import { profileNamed } from "./profiles.ts";
 import { lineOfResult } from "./worker-card.ts";
 import { noteChecks, ownership } from "./worker-checks.ts";
+import { mayBeShorter } from "./worker-compact.ts";
 import { goalItem, inboxEvent, isTainting, itemsOf, wakes } from "./worker-context.ts";
 import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
 import { follow } from "./worker-follow.ts";
@@ -168,7 +169,7 @@ export function callAgain(task: TaskState, facts: { lost: boolean; model: string
       "Restarted: the last step was interrupted and its model call repeated. Commands that were started were not started again.";
     if (!next.notices.includes(notice)) next.notices = [...next.notices, notice];
     if (attempts >= limits.maxModelAttempts) {
-      pauseForModel(change, "it was interrupted again and again", facts.nowMs);
+      pauseForModel(change, `I could not ask the model ${limits.maxModelAttempts} times: it was interrupted again and again.`, facts.nowMs);
       return change;
     }
   }
@@ -178,19 +179,27 @@ export function callAgain(task: TaskState, facts: { lost: boolean; model: string
   return change;
 }
 
-/** [W7] A model call failed: later again with back-off, at last a pause; or never, then the task fails with what is to be fixed. */
+/**
+ * [W7] A model call failed: later again with back-off, at last a pause; or never, then the task fails with what is to be fixed.
+ * [W28] Only this request is refused: the older part of a long one is put aside, else people decide whether what came last is left out.
+ */
 export function callFailed(
   task: TaskState,
-  fault: { message: string; retry: Retry; retryAfterMs: number | undefined },
+  fault: Pick<Fault, "kind" | "message" | "retry" | "retryAfterMs">,
   pending: readonly InboxRow[],
   open: readonly WorkerCommand[],
-  facts: { model: string; ms: number; nowMs: number },
+  facts: { model: string; ms: number; nowMs: number; estimatedTokens: number },
 ): Change {
   if (task.open.kind !== "calling") throw new Error("there is no model call that could fail");
   const change = changeOf(task, "the model could not be asked");
   const { step, attempts } = task.open;
   const { nowMs } = facts;
   change.events.push({ kind: "task.model", step, phase: "failed", model: facts.model, consumed: [], ms: facts.ms, error: fault.message });
+  if (fault.retry === "never" && ["provider", "too_large", "internal"].includes(fault.kind)) {
+    if (mayBeShorter(task, facts.estimatedTokens) && task.refused?.step !== step - 1) leaveOut(change, step, "older");
+    else pauseForModel(change, `The model refuses what I would send it: ${fault.message}`, nowMs, "refused");
+    return change;
+  }
   if (fault.retry === "never") {
     endTask(
       change,
@@ -202,7 +211,7 @@ export function callFailed(
     return change;
   }
   if (attempts >= limits.maxModelAttempts) {
-    pauseForModel(change, fault.message, nowMs);
+    pauseForModel(change, `I could not ask the model ${limits.maxModelAttempts} times: ${fault.message}`, nowMs);
     return change;
   }
   const atMs = Math.max(retryAtMs(nowMs, attempts - 1), nowMs + (fault.retryAfterMs ?? 0));
@@ -211,14 +220,29 @@ export function callFailed(
   return change;
 }
 
-function pauseForModel(change: Change, reason: string, nowMs: number): void {
+/** What a step could not be made with is put aside before the next, which begins at once. */
+function leaveOut(change: Change, step: number, what: "older" | "all"): void {
   const { task } = change;
-  task.mode = { mode: "paused", why: "model" };
-  task.line = "The model does not answer. Continue or stop?";
+  const left = task.refused?.left ?? [];
+  task.refused = { step, leaveOut: what, left: what === "all" ? [...left, step] : left };
+  task.open = { kind: "none" };
+  task.again = true;
+  change.events.push({ kind: "task.left_out", step, what });
+}
+
+/** `refused`: asking again would end the same way. So it is taken for a call that was given up twice, too. */
+function pauseForModel(change: Change, reason: string, nowMs: number, cause: "model" | "refused" = "model"): void {
+  const { task } = change;
+  const step = task.open.kind === "calling" ? task.open.step : task.steps;
+  const why = task.refused?.step === step ? "refused" : cause;
+  task.mode = { mode: "paused", why };
+  task.refused = { step, leaveOut: null, left: task.refused?.left ?? [] };
+  const choice = why === "model" ? "Continue or stop?" : "Continue without what came last, or stop?";
+  task.line = why === "model" ? `The model does not answer. ${choice}` : `The model refuses my input. ${choice}`;
   addReport(change, {
     id: childId("rep", task.start.taskId, "paused", "model", task.steps, task.lease.epoch),
     kind: "paused",
-    text: `I could not ask the model ${limits.maxModelAttempts} times: ${reason} Continue or stop?`,
+    text: `${reason} ${choice}`,
     status: "paused",
     nowMs,
   });
@@ -258,7 +282,8 @@ export function resumeTask(task: TaskState, by: Principal, modelCalls: number, n
     const granted = Math.max(1, Math.min(Math.floor(modelCalls), limits.maxModelCallsPerTask * 4));
     change.task.allowance = Math.max(task.allowance, task.steps) + granted;
   }
-  if (task.open.kind === "calling") change.task.open = { ...task.open, attempts: 1, retryAtMs: nowMs };
+  if (task.mode.why === "refused") leaveOut(change, task.refused?.step ?? task.steps, "all");
+  else if (task.open.kind === "calling") change.task.open = { ...task.open, attempts: 1, retryAtMs: nowMs };
   change.task.mode = { mode: "working" };
   change.task.line = `Continued by ${by.name}`;
   return change;

@@ -21,7 +21,7 @@ type Mode =
   /** A question or an obstacle was reported; the next row wakes it. */
   | { mode: "asking" }
   | { mode: "waiting"; untilMs: number | null; reason: string }
-  | { mode: "paused"; why: "allowance" | "model" }
+  | { mode: "paused"; why: "allowance" | "model" | "refused" }
   | { mode: "cancelling"; by: Principal; reason: string; unstopped: (EndpointId | TaskId)[]; offline: string | null }
   | { mode: "ended"; status: "done" | "failed" | "cancelled"; endedMs: number };
 
@@ -89,6 +89,8 @@ export type TaskState = {
   aside: { segments: Segment[]; head: string } | null;
   /** How many tokens the provider counts for one that we estimate, in the last request. */
   tokenRate: number;
+  /** The last step whose call was given up, what is put aside before the next (the older part, or all), and steps that are left out for good. */
+  refused?: { step: number; leaveOut: "older" | "all" | null; left: number[] };
   notes: number;
   handOffs: number;
   /** Commands that were started in all. */

@@ -69,7 +69,7 @@ function apiFault(error: APICallError, config: ModelConfig, host: string): Fault
     });
   if (status === 404)
     return new Fault(
-      "provider",
+      "not_found",
       `MODEL_NAME "${config.modelName}" is unknown at ${config.provider === "workers-ai" ? host : config.baseUrl}. Check MODEL_NAME${config.provider === "workers-ai" ? "" : " and MODEL_BASE_URL"}.`,
       {
         retry: "never",

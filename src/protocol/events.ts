@@ -170,6 +170,8 @@ export type TaskEvent =
     }
   /** A person stopped what was under way. `step` is the model call that became void, if one was out. */
   | { kind: "task.interrupted"; by: Principal; step: number | null; commands: string[] }
+  /** A step that the model's provider refused was given up; the next one is made without the older part, or without what came last as well. */
+  | { kind: "task.left_out"; step: number; what: "older" | "all" }
   | { kind: "task.spawned"; child: string; title: string; profile: string; share: number; allowance: number }
   /** A child's end, with what came back of its share. */
   | { kind: "task.child"; child: string; report: string; kindOfReport: string; returned: number; allowance: number }

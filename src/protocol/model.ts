@@ -33,7 +33,7 @@ export type ModelPiece =
   /** `index` counts the calls of this answer from 0, as `ModelReply.calls` will have them. */
   | { kind: "call"; index: number; tool: string; delta: string };
 
-/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`) with its retry hint. */
+/** A model in a role. `call` throws `Fault` (`provider`, `timeout`, `rate_limited`, `unavailable`, `unauthorised`, `not_found`) with its retry hint. */
 export interface Model {
   readonly name: string;
   /** One request; the reply is whole or there is none. `onPiece` sees it being written; when `unwanted` settles, nobody waits for it any more. */

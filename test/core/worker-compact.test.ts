@@ -87,3 +87,18 @@ test("[WX1] nothing is put aside while a step is open, or where one message is a
   expect(compact(calling(), { rows: transcript(40, 10_000), commands, notes })).toBeNull();
   expect(compact(between(), { rows: transcript(1, 100), commands, notes })).toBeNull();
 });
+
+test("[W28] what people left out is put aside with all that came, and no compaction brings its words back", () => {
+  const rows = transcript(6, 100).slice(0, 21);
+  const task = between({ steps: 6, refused: { step: 6, leaveOut: "all", left: [6] } });
+  const change = compact(task, { rows, commands: [], notes: [] });
+  if (!change) throw new Error("a compaction");
+  expect(rest(change.task, rows)).toEqual([]);
+  expect(change.task.refused).toEqual({ step: 6, leaveOut: null, left: [6] });
+  expect(change.task.notices.at(-1)).toContain(`row 6 of ${threadId}`);
+  expect(JSON.stringify([change.task.aside?.head, change.task.notices])).toContain("word 5");
+  expect(JSON.stringify([change.task.aside?.head, change.task.notices])).not.toContain("word 6");
+  const later = transcript(40, 10_000);
+  const second = compact({ ...change.task, steps: 40 }, { rows: later, commands: [], notes: [] });
+  expect(keptIn(second?.task ?? task).said.map(({ seq }) => seq)).not.toContain(6);
+});

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { childId } from "../../src/core/ids.ts";
 import { withCard } from "../../src/core/worker-card.ts";
 import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
@@ -111,16 +111,62 @@ test("[W6] a lost call is repeated under a new lease and noticed once; without e
   expect(resumed?.task).toMatchObject({ allowance: 15, open: { attempts: 1, retryAtMs: 2000 } });
 });
 
+const failed = { ...facts, ms: 1, estimatedTokens: 1_000 };
+
 test("[W7] a passing fault backs off and honours the provider's own time; a lasting one fails the task", () => {
-  const later = callFailed(calling(), { message: "slow down", retry: "later", retryAfterMs: 60_000 }, [], [], { ...facts, ms: 1 });
+  const slow = { kind: "rate_limited" as const, message: "slow down", retry: "later" as const, retryAfterMs: 60_000 };
+  const later = callFailed(calling(), slow, [], [], failed);
   expect(later.task.open).toMatchObject({ attempts: 2, retryAtMs: 61_000 });
-  const never = callFailed(calling(), { message: "Set a valid key.", retry: "never", retryAfterMs: undefined }, [message("unread")], [], {
-    ...facts,
-    ms: 1,
-  });
+  const key = { kind: "unauthorised" as const, message: "Set a valid key.", retry: "never" as const, retryAfterMs: undefined };
+  const never = callFailed(calling(), key, [message("unread")], [], failed);
   expect(never.task.mode).toMatchObject({ mode: "ended", status: "failed" });
   expect(never.reports[0]?.text).toContain("Set a valid key.");
   expect(never.effects.map((effect) => effect.effect)).toEqual(["report", "release", "unsubscribe"]);
+});
+
+describe("[W28] a refused request", () => {
+  const fault = { kind: "provider" as const, message: "It is too long.", retry: "never" as const, retryAfterMs: undefined };
+
+  test("is a choice for people, and Continue leaves out what came last", () => {
+    const { task, reports } = callFailed(calling(), fault, [], [], failed);
+    expect(task.mode).toEqual({ mode: "paused", why: "refused" });
+    expect(reports).toMatchObject([
+      { kind: "paused", text: expect.stringMatching(/too long\. Continue without what came last, or stop\?$/) },
+    ]);
+    const resumed = resumeTask(task, member, 5, 2000);
+    expect(resumed?.task).toMatchObject({
+      open: { kind: "none" },
+      again: true,
+      refused: { step: 1, leaveOut: "all", left: [1] },
+      allowance: 15,
+    });
+    expect(resumed && nextMove(resumed.task, [], [], 2000)).toEqual({ move: "begin" });
+  });
+
+  test("of a long transcript is tried once with less of it, and then is a choice", () => {
+    const first = callFailed(calling(), fault, [], [], { ...failed, estimatedTokens: 40_000 });
+    expect(first.task).toMatchObject({
+      mode: { mode: "working" },
+      open: { kind: "none" },
+      again: true,
+      refused: { step: 1, leaveOut: "older", left: [] },
+    });
+    expect(first.reports).toEqual([]);
+    const again = beginStep({ ...first.task, refused: { step: 1, leaveOut: null, left: [] } }, [], facts).task;
+    expect(callFailed(again, fault, [], [], { ...failed, estimatedTokens: 40_000 }).task.mode).toEqual({ mode: "paused", why: "refused" });
+  });
+
+  test("is also what was given up twice at one step, whatever the fault", () => {
+    const away = { kind: "unavailable" as const, message: "It is away.", retry: "later" as const, retryAfterMs: undefined };
+    const giveUp = (task: TaskState) =>
+      callFailed({ ...task, open: { kind: "calling", step: 1, attempts: limits.maxModelAttempts, retryAtMs: null } }, away, [], [], failed)
+        .task;
+    const once = giveUp(calling());
+    expect(once.mode).toEqual({ mode: "paused", why: "model" });
+    const resumed = resumeTask(once, member, 5, 2000)?.task;
+    expect(resumed?.open).toMatchObject({ kind: "calling", attempts: 1 });
+    expect(resumed && giveUp(resumed).mode).toEqual({ mode: "paused", why: "refused" });
+  });
 });
 
 test("[W4] every call gets exactly one result, also twins, unknown ones and those after the end", () => {

@@ -3,7 +3,12 @@
 import type { AiBinding } from "../../src/env.ts";
 
 /** Codes of the real binding, by the status that the script asks for. */
-const codes: Record<number, string> = { 401: "5018: Account not allowed", 404: "5007: No such model", 429: "3040: Capacity exceeded" };
+const codes: Record<number, string> = {
+  400: "5004: Invalid data",
+  401: "5018: Account not allowed",
+  404: "5007: No such model",
+  429: "3040: Capacity exceeded",
+};
 
 type Chunk = {
   error?: unknown;

@@ -237,8 +237,9 @@ function steps(log: ObjectLog): string[] {
   let settled = 0;
   for (const { event } of log.events) {
     if (event.kind === "task.inbox") inbox.add(event.itemId);
-    // A person made the call void: the next step follows it.
-    if (event.kind === "task.interrupted" && event.step !== null) settled = Math.max(settled, event.step);
+    // A person made the call void, or it was refused for good: the next step follows it.
+    if ((event.kind === "task.interrupted" || event.kind === "task.left_out") && event.step !== null)
+      settled = Math.max(settled, event.step);
     if (event.kind !== "task.model") continue;
     const { step, phase } = event;
     for (const item of event.consumed) {

@@ -50,6 +50,35 @@ test("[R21] a refused key fails the task at once, with what is to be fixed, and 
   expect(await events(task, "task.released")).toMatchObject([{ threadSeqs: [3] }]);
 });
 
+test("[W28][Q13] a row that the model's provider refuses ends in a choice; the task goes on without it, and says where it stands", async () => {
+  const task = newTask();
+  const bad = `refused${task.token}`;
+  await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "Which one?" } }] }, done("finally")]);
+  await fetch("http://model.test/control/script", {
+    method: "POST",
+    body: JSON.stringify({ when: [bad, "You are a worker session"], replies: Array.from({ length: 9 }, () => ({ fault: "400" })) }),
+  });
+  await begin(task);
+  await untilStatus(task, "waiting");
+  await deliver(task, row(task, 4, `this one: ${bad}`));
+  await untilStatus(task, "paused");
+  expect((await reports(task)).at(-1)).toMatchObject({
+    kind: "paused",
+    text: expect.stringMatching(/content policy.*Continue without what came last, or stop\?$/),
+  });
+  const asked = (await requests(task)).length;
+  await evictDurableObject(task.stub as never);
+  await task.stub.poke();
+  expect((await card(task)).status).toBe("paused");
+  expect(await requests(task)).toHaveLength(asked);
+  await task.stub.resume({ by: member, modelCalls: 5 });
+  await untilStatus(task, "done");
+  const last = JSON.stringify((await requests(task)).at(-1));
+  expect(last).not.toContain(bad);
+  expect(last).toContain(`row 4 of ${task.threadId}`);
+  expect((await requests(task)).filter((each) => JSON.stringify(each).includes(bad))).toHaveLength(1);
+});
+
 test("[R21] while a call hangs the object takes rows, and after an eviction the call is made again", async () => {
   const task = newTask();
   await script(task, [{ fault: "429", retryAfter: 1 }, done("finally"), done("finally, with the row")]);

@@ -252,6 +252,10 @@ export function describeEvent(event: SwitchyardEvent): Line {
       );
     case "task.interrupted":
       return { filter: "said", text: `${event.by.name} interrupts it`, tone: "wait", ids: event.commands };
+    case "task.left_out": {
+      const what = event.what === "older" ? "the older part of its messages" : "what came last";
+      return { filter: "work", text: `Step ${event.step} was refused by the model; it goes on without ${what}`, tone: "wait", ids: [] };
+    }
     case "task.spawned":
       return withDetail(
         { filter: "work", text: `Starts a child (${event.profile}) with ${event.share} model calls`, ids: [event.child] },
