@@ -3,6 +3,7 @@ import type { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { toolSchema } from "../core/tool-schema.ts";
 import type { ModelConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
+import { limits } from "../protocol/limits.ts";
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelUsage } from "../protocol/model.ts";
 import { modelFault, streamFault } from "./model-fault.ts";
 
@@ -101,6 +102,12 @@ async function readReply(
   const reply: ModelReply = { text: "", calls: [], usage: null, finish: "other" };
   const order = new Map<string, { index: number; tool: string }>();
   let whole = false;
+  let chars = 0;
+  const grow = (by: number): void => {
+    chars += by;
+    if (chars > limits.maxReplyChars)
+      throw new Fault("too_large", `The model's answer is longer than ${limits.maxReplyChars} characters; nothing of it was taken.`);
+  };
   try {
     for (;;) {
       const { done, value } = await Promise.race([parts.read(), aborted]);
@@ -108,6 +115,7 @@ async function readReply(
       const part: Part = value;
       switch (part.type) {
         case "text-delta":
+          grow(part.delta.length);
           reply.text += part.delta;
           onPiece?.({ kind: "text", delta: part.delta });
           break;
@@ -115,11 +123,13 @@ async function readReply(
           order.set(part.id, { index: order.size, tool: part.toolName });
           break;
         case "tool-input-delta": {
+          grow(part.delta.length);
           const call = order.get(part.id);
           if (call) onPiece?.({ kind: "call", ...call, delta: part.delta });
           break;
         }
         case "tool-call":
+          if (!order.has(part.toolCallId)) grow(part.input.length);
           reply.calls.push({ callId: part.toolCallId, tool: part.toolName, input: readInput(part.input) });
           break;
         case "finish":

@@ -38,6 +38,8 @@ export const limits = {
   maxDecisionAttempts: 3,
   /** Tool calls that are taken of one answer of a model; the rest is dropped and the model is told. */
   maxCallsPerReply: 32,
+  /** Characters of one answer of a model. It goes into a cell of a transcript: also where each becomes six in JSON, it stays within `maxCellBytes`. */
+  maxReplyChars: 160_000,
   /** Steps (model calls) of one router turn, reads included. */
   maxRouterStepsPerTurn: 4,
   /** Model calls of a routine task. */

@@ -6,7 +6,20 @@ import { probe } from "../../src/core/router-faults.ts";
 import { type Env, readConfig } from "../../src/env.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
-import { bodies, decided, decisions, events, type Lab, newLab, rows, saidIn, say, script, unique } from "./router-lab.ts";
+import {
+  bodies,
+  decided,
+  decisions,
+  events,
+  type Lab,
+  newLab,
+  rows,
+  type ScriptedReply,
+  saidIn,
+  say,
+  script,
+  unique,
+} from "./router-lab.ts";
 
 const record = { calls: [{ tool: "record", input: { settles: ["$trg"], reason: "kept" } }] };
 const times = <T>(count: number, reply: T): T[] => Array.from({ length: count }, () => reply);
@@ -52,16 +65,21 @@ async function batch(lab: Lab, bad: string, count: number) {
   return { warm, poison: said[2] as (typeof said)[number], others: [...said.filter((_, i) => i !== 2), visitor] };
 }
 
-test.each(["400", "500", "garbage"])(
-  "[RT7][Q13] what the model always refuses (%s) blocks nobody: it fails alone, and after three times people get it with the reason",
-  async (fault) => {
+test.each<[string, ScriptedReply]>([
+  ["400", { fault: "400" }],
+  ["500", { fault: "500" }],
+  ["garbage", { fault: "garbage" }],
+  ["an answer without an end", { text: "y".repeat(200_000) }],
+])(
+  "[RT7][Q13] what the model always fails at (%s) blocks nobody: it fails alone, and after three times people get it with the reason",
+  async (_fault, answer) => {
     const lab = await named();
     await healthy();
     const bad = `bad${lab.token}`;
     const all = { calls: [{ tool: "record", input: { settles: ["$all"], reason: "kept" } }] };
     await script(`good${lab.token}`, times(40, all));
     const { poison, others } = await batch(lab, bad, 6);
-    await script(bad, times(60, { fault }));
+    await script(bad, times(60, answer));
     await until("a batch in halves", async () => (await metaOf(lab)).doubts?.team.width !== null && (await bodies(bad)).length > 0);
     await evictDurableObject(lab.router as never);
     await lab.router.poke();
