@@ -14,7 +14,7 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { releasePolicyInForce } from "../src/storage/release-policy.ts";
 import { planFor } from "../src/storage/thread-append.ts";
-import { accept, attachTopic, note, openTopic, post, release, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
+import { accept, attachTopic, note, openTopic, post, release, repeat, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
@@ -84,6 +84,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         return { outcome: "accepted", triggerId: trigger.id, seq };
       }
     }
+  }
+
+  async repeated(input: Input<"repeated">): Promise<void> {
+    repeat(this.#known(), input);
   }
 
   async subscribe(input: Input<"subscribe">): ReturnType<ThreadRpc["subscribe"]> {

@@ -140,7 +140,10 @@ function asPersons(trigger: Trigger): Trigger {
 }
 
 /** What the log says of a trigger that came again. One with another delivery id was known by its message key. */
-export function duplicateOf(first: ThreadEvent | undefined, again: Trigger): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
+export function duplicateOf(
+  first: ThreadEvent | undefined,
+  again: Pick<Trigger, "id" | "deliveryId">,
+): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
   const about = { kind: "thread.duplicate" as const, triggerId: again.id, deliveryId: again.deliveryId };
   if (first?.kind !== "thread.accepted") return about;
   const of = first.trigger.deliveryId;

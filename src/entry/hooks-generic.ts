@@ -15,6 +15,7 @@ import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
+import { noteRepeat, remember, takenBefore } from "./repeats.ts";
 
 /** A text of a million characters in JSON's longest writing stays below. */
 const maxBodyBytes = 8 * 1024 * 1024;
@@ -49,6 +50,11 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
   afterwards(c, shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
   const comer = { source: parsed.source, place, sender: senderOf(parsed.principal.role) };
   await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
+  const before = takenBefore(parsed.id, nowMs);
+  if (before) {
+    afterwards(c, noteRepeat(c.env, before, id, nowMs));
+    return c.json({ triggers: before.triggers }, 202);
+  }
   const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
   const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
   afterwards(c, gatherRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
@@ -57,5 +63,7 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
     console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));
     throw new Fault("unavailable", "This could not be stored. Deliver it again: what was stored is not doubled.", { cause: error });
   });
-  return c.json({ triggers: [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }] }, 202);
+  const triggers = [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }];
+  remember(trigger.id, { comer, triggers }, nowMs);
+  return c.json({ triggers }, 202);
 });

@@ -25,6 +25,7 @@ import { withTimeout } from "../storage/timeout.ts";
 import type { AppEnv } from "./app.ts";
 import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
 import { isNoted, noteHook } from "./redelivery.ts";
+import { type Answered, noteRepeat, remember, takenBefore } from "./repeats.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
@@ -62,14 +63,20 @@ hooksDoor.post("/hooks/github", async (c) => {
   afterwards(c, noteDelivery(c, event, payload, nowMs));
 
   const deliveryId = await deliveryIdOf(event, bytes);
+  const before = takenBefore(deliveryId, nowMs);
+  if (before) {
+    await admit(c.env.DB, before.comer, nowMs, config.doorLimitFactor);
+    afterwards(c, noteRepeat(c.env, before, deliveryId, nowMs));
+    return c.json({ triggers: before.triggers }, 202);
+  }
   const parsed = parseGitHub(event, payload, { deliveryId, label, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
   // Only here: what no thread is concerned by costs nothing, and forged input has no place that it could fill.
   afterwards(c, shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
   const [first] = parsed.drafts;
-  if (first)
-    await admit(c.env.DB, { source: "github", place: first.trigger.place, sender: senderOfDraft(first) }, nowMs, config.doorLimitFactor);
+  const comer = { source: "github", place: first.trigger.place, sender: senderOfDraft(first) };
+  await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
 
   const rules = await rulesInForce(c.env.DB, nowMs);
   const lookup: Lookup = {
@@ -85,18 +92,16 @@ hooksDoor.post("/hooks/github", async (c) => {
   for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", delivery: label, event, error: String(reason) }));
   if (failed.length > 0)
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
-  return c.json({ triggers: results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])) }, 202);
+  const triggers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  remember(deliveryId, { comer, triggers }, nowMs);
+  return c.json({ triggers }, 202);
 });
 
 /** Known before anybody is looked up: from the event itself. */
 const senderOfDraft = ({ source }: Draft): Sender =>
   source.kind === "ci" || (source.kind === "people" && source.actors.every((actor) => actor.kind === "bot")) ? "programs" : "people";
 
-async function accept(
-  c: Context<AppEnv>,
-  draft: Draft,
-  given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array },
-): Promise<{ id: string; outcome: string; verdict: string; reason: string }> {
+async function accept(c: Context<AppEnv>, draft: Draft, given: { rules: GateRules; lookup: Lookup; bytes: Uint8Array }): Promise<Answered> {
   const { env } = c;
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);

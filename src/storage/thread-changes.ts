@@ -4,6 +4,7 @@ import { rowTaints } from "../core/authority.ts";
 import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { reviewCommentOf } from "../core/structured.ts";
 import {
+  duplicateOf,
   freeSeqs,
   isForRouter,
   isRoot,
@@ -39,6 +40,17 @@ export function accept(room: ThreadRoom, event: Accepted): number {
     room.store.setAbout(about);
     return room.store.accept(event, nowMs);
   });
+}
+
+/** [G7] Of triggers that came again the log says so, and by what each was known. */
+export function repeat(room: ThreadRoom, { repeats }: Input<"repeated">): void {
+  const { log } = room.store;
+  for (const { triggerId: id, deliveryId } of repeats) {
+    const first = log.byKey(id);
+    if (first) log.append(duplicateOf(first.event, { id, deliveryId }), Date.now());
+  }
+  // What still waits from the first time is begun again, as with every event.
+  room.kick();
 }
 
 /** Passes the thread through to a task from here on. */
