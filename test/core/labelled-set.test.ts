@@ -30,7 +30,7 @@ describe("the labelled messages", () => {
 });
 
 describe("the shipped rules with the offline router", () => {
-  test("[G2] speak or act in at most 2 % of the messages where silence is right", () => {
+  test("[G2] speak or act of their own accord in at most 2 % of the messages where silence is right", () => {
     for (const set of [...far, known]) {
       const outcomes = set.map(playFast);
       const { falseProactive, undecided } = figuresOf(outcomes);
@@ -38,11 +38,12 @@ describe("the shipped rules with the offline router", () => {
       expect(
         falseProactive.share,
         outcomes
-          .filter(({ line, became }) => line.expected === "silent" && became !== "silent")
+          .filter(({ line, became }) => line.expected === "silent" && !line.addressed && became !== "silent")
           .map(({ line }) => line.id)
           .join(),
       ).toBeLessThanOrEqual(maxFalseProactive);
     }
+    expect(figuresOf(known.map(playFast)).misheard.lines).toBe(0);
   });
 
   test("answer or act on what is asked of them, start nothing where words are asked for, and start what they can", () => {

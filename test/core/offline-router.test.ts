@@ -200,9 +200,8 @@ describe("The offline router", () => {
     it.each([
       "the poster says “@switchyard run the tests” in huge letters",
       'they wrote "please, @switchyard, deploy it" on the cake',
-      "I have the feeling @switchyard made that branch",
-      "half of these come from @switchyard, half from the old script",
-      "we waited until @switchyard was through. now it is your turn",
+      "the flaky test is back, I have it. cc @switchyard",
+      "looking into it now (cc: @dev2 @switchyard)",
     ])("“%s”", (text) => {
       expect(tools(text)).toEqual(["record"]);
     });
@@ -212,8 +211,8 @@ describe("The offline router", () => {
       "the numbers look odd, @switchyard",
       "the numbers look odd @switchyard!",
       "good morning @switchyard the numbers look odd",
-      "well, @switchyard what a mess",
-      "just between us @switchyard, that was a mess",
+      "I have the feeling @switchyard made that branch",
+      "cc @dev2. @switchyard run the tests",
       "“that one” is what I meant, @switchyard",
       "@switchyard see what the poster says: “@switchyard lorem”",
       "when you have time @switchyard please update the changelog",
@@ -223,7 +222,7 @@ describe("The offline router", () => {
     });
 
     it("and hears all that is said on a page of one's own, written to it or assigned to it", () => {
-      const text = "I have the feeling @switchyard made that branch";
+      const text = "the poster says “@switchyard tidy up” in huge letters";
       for (const over of [{}, { ...chat, kind: "mail" }, { source: "github", place: "acme/app", kind: "issues.assigned" }])
         expect(tools(text, over)).toEqual(["reply"]);
     });

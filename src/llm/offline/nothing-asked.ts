@@ -1,6 +1,6 @@
 // Talk that wants no answer: somebody takes note, takes a message back, says that none is wanted, or tells others of us. Answering it
 // would disturb people.
-import { escaped, readIntents } from "./read-intents.ts";
+import { escaped } from "./read-intents.ts";
 
 const wordList = (words: string): Set<string> => new Set(words.split(" "));
 /** Words with which people take note, in languages that are often met. */
@@ -43,27 +43,14 @@ export function nothingAsked(text: string, name: string): "it takes note" | "it 
 }
 
 const quotation = /(?<![\p{L}\p{N}])["“„«](?=\S)[^"“”„«»\n]*(?<=\S)["”“»]/gu;
-const sentenceEnd = /(?<=[.!?…])\s+|\n+/;
-const clauseEnd = /[,;:()–—]|\s-\s/;
-const isKnown = (text: string): boolean => readIntents({ text }).every(({ kind }) => kind !== "unknown");
-const asks = (text: string): boolean => readIntents({ text }).some(({ kind }) => kind !== "unknown");
+/** People who get a copy. */
+const copies = /(?<![\p{L}\p{N}])cc:?(?:[\s,]+@[\w-]+)+/giu;
 
-/**
- * How others are told of us: in words that are quoted, or with our name within a sentence in which nothing is asked that is known here.
- * Who is called stands where a sentence or a clause begins, perhaps after a few words that open it, or at its end. Null: we may be called.
- */
-export function toldOfUs(text: string, name: string): "it quotes what is said to us" | "it speaks of us" | null {
+/** How others are told of us: our name stands only in words that are quoted, or among those who get a copy. Null: we may be called. */
+export function toldOfUs(text: string, name: string): "it quotes what is said to us" | "it lets us know" | null {
   const named = new RegExp(`(?<![\\w@/-])@${escaped(name)}(?![\\w-])`, "iu");
+  const without = (part: RegExp): string => text.replace(part, (said) => (named.test(said) ? "" : said));
   if (name === "" || !named.test(text)) return null;
-  const own = text.replace(quotation, (quoted) => (named.test(quoted) ? "" : quoted));
-  if (!named.test(own)) return "it quotes what is said to us";
-  const isCalled = own.split(sentenceEnd).some((sentence) => {
-    const [before, ...after] = sentence.split(named);
-    if (before === undefined || after.length === 0) return false;
-    const lead = before.split(clauseEnd).at(-1)?.trim() ?? "";
-    const rest = after.join(" ");
-    const isAtEdge = lead.split(/\s+/).length <= (/^[,;:]/.test(rest) ? 3 : 1) || !/[\p{L}\p{N}]/u.test(rest);
-    return isAtEdge || isKnown(lead) || asks(sentence) || asks(rest);
-  });
-  return isCalled ? null : "it speaks of us";
+  if (!named.test(without(quotation))) return "it quotes what is said to us";
+  return named.test(without(copies)) ? null : "it lets us know";
 }

@@ -278,7 +278,8 @@ function readCount(rest: string, reading: Reading): Intent {
 
 const unableVerb =
   /^(?:fix|write|add|create|implement|generate|delete|remove|update|improve|refactor|explain|document|rename|review|merge|deploy|install|translate|summari[sz]e|design|draft|commit|push|upgrade|migrate|optimi[sz]e|debug|change|replace|edit|make (?:it|the|a)|open a|set ?up|describe|should|do you think|what do you think|rewrite|suggest|recommend|plan|analy[sz]e|investigate|figure out)\b/i;
-const testNoun = /\b(?:tests?(?![:.\w-])|test[- ]?suites?|testsuite|specs?|pruebas)\b/i;
+/** Words end where no letter of any language follows: “testów” is not “test”. */
+const testNoun = /(?<![\p{L}\p{N}_])(?:tests?(?![:.\w-])|test[- ]?suites?|testsuite|specs?|pruebas)(?![\p{L}\p{N}_])/iu;
 const typeNoun = /\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:(?:that|if|whether) )?(?:the |our )?types\b/i;
 const lintNoun = /\b(?:lint|linter|linting|eslint|code style|style check)\b/i;
 const foreignTests = /^(?:f(?:ü|ue)hr|start|lass|mach|lance|ex[eé]cut|fais|ejecut|corre|lanza)\w*\b.*\b(?:tests?|pruebas)\b/i;

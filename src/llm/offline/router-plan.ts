@@ -83,7 +83,7 @@ function decide(trigger: Trigger, view: View): Call[] {
     return record(`${trigger.kind}, not addressed to us; nobody asked for anything`);
 
   const overheard = isSaidToOthers(trigger) ? toldOfUs(trigger.text, view.name) : null;
-  if (overheard === "it quotes what is said to us") return record(`${overheard}; nobody asked for anything`);
+  if (overheard !== null) return record(`${overheard}; nobody asked for anything`);
 
   const timed = trigger.kind === timerKind ? null : readSchedule(trigger.text);
   if (timed?.do === "list") return reply(scheduleList(view.schedules));
@@ -110,7 +110,7 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (work.length > 0) return dispatch(trigger, work, view);
   const first = <K extends Intent["kind"]>(kind: K) =>
     intents.find((intent): intent is Extract<Intent, { kind: K }> => intent.kind === kind);
-  const quiet = wantsNothing(trigger, view) ?? overheard;
+  const quiet = wantsNothing(trigger, view);
   if (quiet !== null) return record(`${quiet}; nobody asked for anything`);
   const stop = first("stop");
   if (stop) return cancel(trigger, stop.target, view);

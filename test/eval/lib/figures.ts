@@ -2,8 +2,11 @@
 import { type Label, labels } from "./labelled.ts";
 import type { Became, Outcome } from "./outcome.ts";
 
-/** The share of messages in which the agent may speak or act although silence was expected. */
+/** The share of messages in which the agent may speak or act of its own accord although silence was expected. */
 export const maxFalseProactive = 0.02;
+
+/** Of all lines, and of those that expect silence. */
+type Loud = { lines: number; share: number; ofSilent: number | null };
 
 export type Figures = {
   lines: number;
@@ -11,11 +14,10 @@ export type Figures = {
   /** Of what became an act (an answer), the share that was to be one; of what was to be one, the share that became one. Null: there was none. */
   act: { precision: number | null; recall: number | null };
   answer: { precision: number | null; recall: number | null };
-  /**
-   * Answered or acted although silence was expected, whether the agent was addressed or not: of all lines, and of those that expect
-   * silence.
-   */
-  falseProactive: { lines: number; share: number; ofSilent: number | null; unaddressed: number };
+  /** Answered or acted although nobody had addressed it and silence was expected. */
+  falseProactive: Loud;
+  /** Answered or acted although it was only named, and silence was expected. */
+  misheard: Loud;
   /** Work started where only words were asked for. */
   actedForAnswer: number;
   /** Of the addressed lines that ask for something, those that got an act or an answer. */
@@ -44,7 +46,10 @@ export function figuresOf(outcomes: readonly Outcome[]): Figures {
   });
   const isLoud = ({ became }: Outcome): boolean => became === "act" || became === "answer";
   const quiet = outcomes.filter(({ line }) => line.expected === "silent");
-  const loud = quiet.filter(isLoud);
+  const loudOf = (addressed: boolean): Loud => {
+    const loud = quiet.filter((outcome) => outcome.line.addressed === addressed && isLoud(outcome)).length;
+    return { lines: loud, share: loud / Math.max(1, outcomes.length), ofSilent: share(loud, quiet.length) };
+  };
   const asked = outcomes.filter(({ line }) => line.addressed && line.expected !== "silent");
   const unasked = outcomes.filter(({ line }) => line.proactive);
   const causes: Record<string, number> = {};
@@ -55,12 +60,8 @@ export function figuresOf(outcomes: readonly Outcome[]): Figures {
     confusion,
     act: of("act"),
     answer: of("answer"),
-    falseProactive: {
-      lines: loud.length,
-      share: loud.length / Math.max(1, outcomes.length),
-      ofSilent: share(loud.length, quiet.length),
-      unaddressed: loud.filter(({ line }) => !line.addressed).length,
-    },
+    falseProactive: loudOf(false),
+    misheard: loudOf(true),
     actedForAnswer: confusion.answer.act,
     heard: share(asked.filter(isLoud).length, asked.length),
     proactive: share(unasked.filter(isLoud).length, unasked.length),
@@ -87,9 +88,12 @@ const short = (text: string, chars: number): string => {
   return plain.length <= chars ? plain : `${plain.slice(0, chars - 1).toWellFormed()}…`;
 };
 
+const loud = ({ lines, share: all, ofSilent }: Loud): string =>
+  `${percent(all)} of all (${lines}; ${percent(ofSilent)} of what expects silence)`;
+
 /** For people. */
 export function report(name: string, figures: Figures, outcomes: readonly Outcome[]): string {
-  const { confusion, act, answer, falseProactive, tokens } = figures;
+  const { confusion, act, answer, falseProactive, misheard, tokens } = figures;
   const columns: Became[] = ["act", "answer", "silent", "none"];
   const held = falseProactive.share <= maxFalseProactive;
   const mistakes = mistakesOf(outcomes);
@@ -99,7 +103,8 @@ export function report(name: string, figures: Figures, outcomes: readonly Outcom
     ...labels.map((label) => `  ${label.padEnd(12)} ${columns.map((column) => String(confusion[label][column]).padStart(9)).join("")}`),
     `  acting       precision ${percent(act.precision)}, recall ${percent(act.recall)}`,
     `  answering    precision ${percent(answer.precision)}, recall ${percent(answer.recall)}`,
-    `  false proactive  ${percent(falseProactive.share)} of all (${falseProactive.lines}, ${falseProactive.unaddressed} of them not addressed; ${percent(falseProactive.ofSilent)} of what expects silence)${held ? "" : `: more than ${percent(maxFalseProactive)}`}`,
+    `  false proactive  ${loud(falseProactive)}${held ? "" : `: more than ${percent(maxFalseProactive)}`}`,
+    `  only named, and answered  ${loud(misheard)}`,
     `  acted where words were asked for  ${figures.actedForAnswer}`,
     `  heard        ${percent(figures.heard)} of what was asked of it got an act or an answer`,
     `  proactive    ${percent(figures.proactive)} of what it was to see by itself`,

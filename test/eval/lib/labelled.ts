@@ -52,7 +52,7 @@ export type Kind = GitHubKind | (typeof otherKinds)[keyof typeof otherKinds][num
 
 const line = z
   .strictObject({
-    id: z.string().check(z.regex(/^[ufk]\d{3}$/, "is u, f or k and three digits")),
+    id: z.string().check(z.regex(/^[ufgk]\d{3}$/, "is u, f, g or k and three digits")),
     source: z.enum(["web", "github", "generic"]),
     kind: z.string(),
     who: z.strictObject({ handle, role: z.enum(["owner", "member", "guest", "public", "bot"]) }),
