@@ -26,9 +26,13 @@ export async function answerRead(
 }
 
 /** [W20] Follows a thread and tells the router. What may pass is tried again; what never will is the model's to read. */
-async function follow(env: Env, taskId: string, { threadId, decisionId }: Extract<WorkerRead, { read: "subscribe" }>): Promise<string> {
+async function follow(
+  env: Env,
+  taskId: string,
+  { threadId, decisionId, audience }: Extract<WorkerRead, { read: "subscribe" }>,
+): Promise<string> {
   try {
-    const { fromSeq } = await env.THREAD.getByName(threadId).subscribe({ taskId, decisionId });
+    const { fromSeq } = await env.THREAD.getByName(threadId).subscribe({ taskId, decisionId, reader: audience });
     await env.ROUTER.getByName(routerName).follow({ taskId, threadId, follows: true });
     return JSON.stringify({ subscribed: threadId, from_seq: fromSeq });
   } catch (error) {

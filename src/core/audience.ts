@@ -1,7 +1,9 @@
 // Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
 import type { Offer } from "../protocol/offer.ts";
 import type { TaskStart } from "../protocol/task.ts";
+import type { ThreadInfo } from "../protocol/thread.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
+import { rootOwnerOf, webSource } from "./thread.ts";
 
 /** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
 export const webAudience = (personId: string): string => `web ${personId}`;
@@ -18,6 +20,15 @@ export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principa
   trigger.source === "web"
     ? webAudience((trigger.kind === timerKind ? trigger.facts?.for : undefined) ?? trigger.principal.id)
     : `${trigger.source} ${trigger.place}`;
+
+/** [A8] Who reads a thread: of a conversation in the widget the person whose page it is on. */
+export const threadAudience = ({
+  source,
+  place,
+  threadKey,
+  viewerId,
+}: Pick<ThreadInfo, "source" | "place" | "threadKey" | "viewerId">): string =>
+  source === webSource ? webAudience(viewerId ?? rootOwnerOf(threadKey) ?? threadKey) : `${source} ${place}`;
 
 /** [A8] The audience of what a task says. */
 export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote">): string =>

@@ -4,6 +4,7 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { taskAudience } from "./audience.ts";
 import { laneOf } from "./authority.ts";
 import { ownerOf } from "./ids.ts";
 import { mayUse, toolsOf } from "./profiles.ts";
@@ -41,7 +42,17 @@ type Own = { commandOf: (commandId: string) => WorkerCommand | null; ownsArtifac
 export const mayRecall = (task: TaskState, id: string, own: Own): boolean =>
   (laneOf(task.start.authority) === "team" && !task.tainted) || isOwn(task, id, own);
 
-export function isOwn(task: TaskState, id: string, own: Own): boolean {
+/**
+ * [A9] Who reads what a recall brings, where that decides what may be shown; null for what is the task's own. A thread that it follows by
+ * its own choice is none: whether it may is not known before the thread has answered.
+ */
+export function readerOf(task: TaskState, id: string, own: Own): string | null {
+  const thread = id.startsWith("trg_") ? ownerOf(id, "thr") : id;
+  const chosen = task.threads.some((each) => each === thread && each !== task.start.threadId && !task.ownThreads?.includes(each));
+  return isOwn(task, id, own) && !chosen ? null : taskAudience(task.start);
+}
+
+function isOwn(task: TaskState, id: string, own: Own): boolean {
   const { taskId } = task.start;
   const thread = ownerOf(id, "thr");
   return (

@@ -29,6 +29,7 @@ export function whyNotFollow(task: TaskState, threadId: string, readable: boolea
 export function follow(change: Change, about: { source: string; place: string; threadKey: string; title: string }): void {
   const { task } = change;
   const threadId = threadIdOf(about.source, about.place, about.threadKey);
+  task.ownThreads = [...new Set([...(task.ownThreads ?? []), threadId])];
   if (task.threads.includes(threadId)) return;
   task.threads = [...task.threads, threadId];
   change.effects.push({ effect: "follow", threadId, decisionId: makeId("dec", task.start.taskId, "own", threadId), about });

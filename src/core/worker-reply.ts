@@ -9,10 +9,10 @@ import { childId, makeId } from "./ids.ts";
 import {
   type CommandMaker,
   isMachineTool,
-  isOwn,
   type MachineCall,
   mayRecall,
   parseCall,
+  readerOf,
   resultsOf,
   waitUntilMs,
   whyNotCall,
@@ -297,7 +297,7 @@ class Deciding {
         refused: "This task is not of the team alone, so it can read only what belongs to it: its own thread, commands and reports.",
       });
     this.#ledger(call.callId, call.tool, "intent", id);
-    const audience = isOwn(this.#change.task, id, this.#facts) ? null : taskAudience(this.#change.task.start);
+    const audience = readerOf(this.#change.task, id, this.#facts);
     return { read: { read: "recall", id, page: page ?? 1, audience } };
   }
 
@@ -309,7 +309,8 @@ class Deciding {
     if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
     if (!task.threads.includes(thread)) task.threads = [...task.threads, thread];
     this.#ledger(call.callId, call.tool, "intent", thread);
-    return { read: { read: "subscribe", threadId: thread, decisionId: makeId("dec", task.start.taskId, this.#step, call.callId) } };
+    const decisionId = makeId("dec", task.start.taskId, this.#step, call.callId);
+    return { read: { read: "subscribe", threadId: thread, decisionId, audience: taskAudience(task.start) } };
   }
 
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {

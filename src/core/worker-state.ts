@@ -107,6 +107,8 @@ export type TaskState = {
   /** Notices of code for the next message. */
   notices: string[];
   threads: ThreadId[];
+  /** Of these, what it follows by code: its branch and its pull request. */
+  ownThreads?: ThreadId[];
   /** Machines whose absence people have heard of. */
   awaited: string[];
   line: string;
@@ -153,7 +155,7 @@ export type WorkerRead =
   /** `audience`: who reads what the task says; null for its own objects. */
   | { read: "recall"; id: string; page: number; audience: string | null }
   /** A change of the thread, whose answer the model gets. */
-  | { read: "subscribe"; threadId: ThreadId; decisionId: string }
+  | { read: "subscribe"; threadId: ThreadId; decisionId: string; audience: string }
   | { read: "output"; endpointId: EndpointId; commandId: CommandId; offset: number; limit: number };
 
 /** What must happen elsewhere. Every one may be repeated. A card effect carries no card: the latest one is sent. */

@@ -37,13 +37,14 @@ export interface ThreadRpc extends ObjectRpc {
    * Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds.
    * `triggerId`: the oldest trigger of this thread that the decision settles or that the router still holds undecided; the worker gets every row from it on.
    * Without one it gets what comes from now on. `about`: the thread is of the task's own work, and it gets every row of it; what the thread is,
-   * where nothing has happened in it yet.
+   * where nothing has happened in it yet. `reader`: who hears what the task says, where the task itself chose to follow: only what they may hear.
    */
   subscribe(input: {
     taskId: TaskId;
     decisionId: string;
     triggerId?: TriggerId;
     about?: Pick<ThreadInfo, "source" | "place" | "threadKey" | "title">;
+    reader?: string;
   }): Promise<{ fromSeq: number; cutSeq: number; tainted: boolean }>;
   unsubscribe(input: { taskId: TaskId; reason: string }): Promise<{ atSeq: number }>;
   /** A worker's note on this thread: added once, by its task and number; nobody changes one. Read by `events`, about their id. */

@@ -1,16 +1,15 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
-import { audienceOf, mayReachAny, offerAudience, taskAudience, webAudience } from "../core/audience.ts";
+import { audienceOf, mayReachAny, offerAudience, taskAudience, threadAudience } from "../core/audience.ts";
 import { offerTaints, rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
-import { rootOwnerOf } from "../core/thread.ts";
 import { notesIdOf, readableNotes, threadOfNotes } from "../core/worker-notes.ts";
 import { type Env, routerName } from "../env.ts";
 import { asFault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OfferView } from "../protocol/offer.ts";
 import type { Note, Report } from "../protocol/task.ts";
-import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
+import type { ThreadRow } from "../protocol/thread.ts";
 import { artifactAbout, commandOutputType, getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -47,10 +46,6 @@ export const shownTo = (found: Recalled, id: string, readers: readonly string[])
   found.audience === undefined || mayReachAny(found.audience, readers)
     ? found
     : { text: `${id} belongs to another conversation, and what you say is read elsewhere: it is not shown here.`, tainting: false };
-
-/** Who reads a thread: of a conversation in the widget the person whose page it is on. */
-const threadAudience = ({ source, place, threadKey, viewerId }: ThreadInfo): string =>
-  source === "web" ? webAudience(viewerId ?? rootOwnerOf(threadKey) ?? threadKey) : `${source} ${place}`;
 
 const unknown = (id: string): Recalled => ({ text: `There is nothing with the id ${excerpt(id, 80)}.`, tainting: false });
 

@@ -79,11 +79,11 @@ export class RouterLedger {
       effects: rows.map((row) => row.id),
     };
     this.log.append(event, nowMs, decision.id);
-    const entry = decisionEntry(event, this.#audienceOf(decision), nowMs);
-    if (entry !== null) this.memory.put(entry);
     if (isAct(decision) && decision.settles.length > 0) this.acts.count(decision.unasked === true, nowMs);
     for (const id of decision.settles) this.store.close(id, "settled");
     if (decision.newTask) this.setTask(decision.newTask, goalOf(decision));
+    const entry = decisionEntry(event, this.#audienceOf(event), nowMs);
+    if (entry !== null) this.memory.put(entry);
     if (decision.fact) this.#remember(decision.id, decision.fact, nowMs);
     if (decision.proposal) this.store.setProposal(decision.proposal);
     if (decision.question) this.store.addQuestion(decision.question);
@@ -114,7 +114,7 @@ export class RouterLedger {
     return {
       text: JSON.stringify({ decision: decisionId, at: new Date(decided.atMs).toISOString(), ...rest, effects: effects.length }),
       tainting: decided.event.lane === "public",
-      audience: this.memory.audienceOf(id) || this.#audienceOfSettled(decided.event),
+      audience: this.memory.audienceOf(id) || this.#audienceOf(decided.event),
     };
   }
 
@@ -131,11 +131,11 @@ export class RouterLedger {
     return { text: JSON.stringify({ ...head, text, runs }), tainting: false, audience: scheduleAudience(schedule) };
   }
 
-  /** A decision that nobody looks for by words is of the conversation whose items it settled. */
-  #audienceOfSettled({ settles, threadId }: Extract<RouterEvent, { kind: "router.decision" }>): string {
+  /** [A9] A decision is of the conversation whose items it settled: a topic, where its words may go, has no entry of its own. */
+  #audienceOf({ settles, threadId = "", taskId = "" }: Extract<RouterEvent, { kind: "router.decision" }>): string {
     const [first = ""] = settles;
-    const task = this.store.task(ownerOf(first, "tsk") ?? "");
-    return task?.audience ?? (this.memory.audienceOf(threadId ?? ownerOf(first, "thr") ?? "") || nobody);
+    const task = this.store.task(ownerOf(first, "tsk") ?? "") ?? this.store.task(taskId);
+    return this.memory.audienceOf(ownerOf(first, "thr") ?? "") || task?.audience || this.memory.audienceOf(threadId) || nobody;
   }
 
   /** What the inlined context was worth in a turn: one event, and the sum. */
@@ -156,11 +156,6 @@ export class RouterLedger {
       nowMs,
       factId,
     );
-  }
-
-  #audienceOf({ taskId, threadId, newTask }: PlannedDecision): string {
-    const task = newTask ?? (taskId === undefined ? null : this.store.task(taskId));
-    return task?.audience ?? (threadId === undefined ? "" : this.memory.audienceOf(threadId));
   }
 
   /** A turn left an item undecided: it goes into the next, or after the last attempt to people. */

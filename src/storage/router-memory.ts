@@ -18,9 +18,9 @@ export const memoryTables = [
   'CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5 (title, body, tokenize = "unicode61 remove_diacritics 2")',
 ];
 
-/** [A9] `mayReachAny` of core/audience.ts, for a query: one conversation of the turn at least may hear it. */
+/** [A9] `mayReachAny` of core/audience.ts, for a query: one conversation of the turn at least may hear it. Only facts are told to the whole team. */
 const audible =
-  "(memory.audience = '' OR EXISTS (SELECT 1 FROM json_each(?) AS reader WHERE reader.value = memory.audience OR (reader.value LIKE 'web %' AND memory.audience NOT LIKE 'web %')))";
+  "((memory.audience = '' AND memory.kind = 'fact') OR EXISTS (SELECT 1 FROM json_each(?) AS reader WHERE reader.value = memory.audience OR (reader.value LIKE 'web %' AND memory.audience LIKE '% %' AND memory.audience NOT LIKE 'web %')))";
 
 type MemoryRow = {
   ord: number;

@@ -1,5 +1,6 @@
 // The changes that a Thread commits, each in one transaction: what `src/core/thread.ts` decided becomes rows and cursors.
 
+import { mayFlow, threadAudience } from "../core/audience.ts";
 import { rowTaints } from "../core/authority.ts";
 import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { reviewCommentOf } from "../core/structured.ts";
@@ -56,11 +57,15 @@ export function repeat(room: ThreadRoom, { repeats }: Input<"repeated">): void {
 /** Passes the thread through to a task from here on. */
 export function subscribe(room: ThreadRoom, threadId: ThreadId, input: Input<"subscribe">): Subscription {
   const { store } = room;
-  const { taskId, decisionId, triggerId, about } = input;
+  const { taskId, decisionId, triggerId, about, reader } = input;
   if (about && threadIdOf(about.source, about.place, about.threadKey) !== threadId)
     throw new Fault("bad_input", `${threadId} is not the thread ${about.threadKey} of ${about.place}.`);
   const threadKey = store.about()?.threadKey ?? about?.threadKey ?? "";
   if (isRoot(threadKey)) throw new Fault("conflict", `${threadId} is a root conversation: open a topic for the task.`);
+  const known = store.about();
+  // [A9] What comes here would be said there.
+  if (reader !== undefined && known !== null && !mayFlow(threadAudience(known), reader))
+    throw new Fault("forbidden", `${threadId} belongs to another conversation, and what you say is read elsewhere.`);
   const { firstSeq, bytes } = store.history();
   const plan = planFlip({
     threadKey,

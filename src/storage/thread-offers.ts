@@ -38,6 +38,9 @@ export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, 
   if (!place) throw new Fault("not_found", `There is no thread ${threadId}.`);
   if (given.outbound.threadId !== threadId || threadIdOf(place.source, place.place, place.threadKey) !== threadId)
     throw new Fault("conflict", `${id} belongs to ${given.outbound.threadId}, not to ${threadId}.`);
+  // [W27] What a task only asked to follow is none of its threads. The router's own offers concern the thread that they come from.
+  if (!given.personOnly && about === undefined && !store.subscriptions().some(({ taskId }) => taskId === given.from.taskId))
+    throw new Fault("forbidden", `${given.from.taskId} does not follow ${threadId}: it proposes only in its own threads.`);
   // Where it would go stands in the title by code's word, not by the task's.
   const where = place.source === webSource ? "" : ` · ${place.place} ${place.threadKey.replace(":", " ")}`;
   const offer = { ...given, title: `${given.title}${where}` };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { webAudience } from "../../src/core/audience.ts";
 import { threadIdOf } from "../../src/core/ids.ts";
 import { recallObject } from "../../src/storage/recall.ts";
-import { member, type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
+import { member, reportOf, type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { append, bodies, decided, decisions, type Lab, messagesOf, newLab, objects, saidIn, say, script, settled } from "./router-lab.ts";
 
@@ -163,4 +163,46 @@ test("[A9] a page of a conversation without a message of its own is its person's
   expect((await read([webAudience(ana.by.id)])).text).toContain("On it");
   expect((await read(["web prs_other", "github acme/app"])).text).toContain("belongs to another conversation");
   expect(threadIdOf("web", "widget", `topic:${ana.taskId}`)).toBe(ana.topic);
+});
+
+test("[A9] what was said in a task's own conversation is found by nobody else: neither beside its dispatch nor about its report", async () => {
+  const lab = await newLab();
+  const secret = `salary${lab.token}`;
+  const by = person(lab, "ana");
+  const asked = { name: `${lab.token}a1`, by, text: `anaasks ${lab.token}` };
+  const id = triggerOf(asked).id;
+  await script(id, [
+    {
+      calls: [
+        call("dispatch", { settles: [id], title: "Sums", goal: "Add them up" }),
+        call("reply", { settles: [id], text: `I begin with ${secret}beside.` }),
+      ],
+    },
+  ]);
+  await say(lab, asked);
+  const dispatch = await decided(lab, id);
+  const taskId = dispatch.taskId ?? "";
+  await settled(lab);
+  const report = reportOf({ taskId, threadId: dispatch.threadId ?? "", kind: "question", text: `anareport ${lab.token}` });
+  const second = reportOf({ taskId, threadId: dispatch.threadId ?? "", kind: "question", text: `anasecond ${lab.token}` });
+  await script(report.id, [{ calls: [call("reply", { settles: [report.id], text: `It comes to ${secret}about.` })] }]);
+  await script(second.id, [{ calls: [call("ask_human", { settles: [second.id], question: `Is ${secret}asked right?` })] }]);
+  await lab.router.report(report);
+  await decided(lab, report.id);
+  await lab.router.report(second);
+  await decided(lab, second.id);
+  await settled(lab);
+  await evictDurableObject(lab.router as never);
+  const evil = { name: `${lab.token}b1`, by: person(lab, "ben"), text: `benlooks ${lab.token}` };
+  const own = triggerOf(evil).id;
+  const words = [secret, `${secret}beside`, `${secret}about`, `${secret}asked`];
+  await script(own, [
+    { calls: words.map((query) => call("find", { query })) },
+    { calls: [call("reply", { settles: [own], text: "I found nothing." })] },
+  ]);
+  await say(lab, evil);
+  await decided(lab, own);
+  const answers = messagesOf((await bodies("benlooks")).at(-1)).filter(({ content }) => content?.startsWith('{"find"'));
+  expect(answers).toHaveLength(words.length);
+  for (const { content } of answers) expect(content).toContain('"found":0');
 });

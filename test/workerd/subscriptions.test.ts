@@ -2,7 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
-import { makeId } from "../../src/core/ids.ts";
+import { makeId, triggerIdOf } from "../../src/core/ids.ts";
 import { type Env, routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent, TaskEvent, ThreadEvent } from "../../src/protocol/events.ts";
 import type { TaskStart } from "../../src/protocol/task.ts";
@@ -241,4 +241,48 @@ test("[H3] messages that come while the worker is busy are all in its next input
   const shown = itemsOf((await requests("run_command", `Work. ${a}`))[1]).map((item) => item.text);
   expect(shown).toEqual(["m2", "m3", "m4", "m5"].map((name) => `${name} ${a}`));
   expect((await threadEvents(threadId)).filter((event) => event.kind === "thread.accepted")).toHaveLength(5);
+});
+
+test("[W20] [A9] [W27] a hostile worker follows, reads and speaks in no conversation of another person, in whatever order it tries", async () => {
+  const [a, b] = [unique(), unique()];
+  const ana = { ...member, id: `prs_ana${a}` };
+  const asked = triggerOf({ name: `${a}-asked`, by: ana, text: `anaasks ${a} secret${a}` });
+  await routerScript(asked.id, [{ calls: [{ tool: "dispatch", input: { settles: [asked.id], title: `Ana ${a}`, goal: `Work. ${a}` } }] }]);
+  await workerScript(a, [{ calls: [wait] }]);
+  await append(asked);
+  const topic = (await until("the dispatch", async () => (await decisionsOn(asked.id))[0])).threadId ?? "";
+  await until("ana's worker waits", async () => (await requests("run_command", `Work. ${a}`)).length === 1);
+  const said = { ...asked, id: triggerIdOf("web", `${a}-more`, topic), deliveryId: `${a}-more`, threadId: topic, text: `more secret${a}` };
+  await append({ ...said, threadKey: (await objects.THREAD.getByName(topic).read({ afterSeq: 0, limit: 1 })).info.threadKey });
+  const follow = (thread: string): Call => ({ tool: "subscribe", input: { thread, reason: "the same matter" } });
+  const recall = (id: string): Call => ({ tool: "recall", input: { id } });
+  const speak = (thread: string): Call => ({
+    tool: "propose",
+    input: { what: "comment", thread, text: `said in the name of the agent ${b}` },
+  });
+  await workerScript(b, [
+    {
+      calls: [
+        follow(topic),
+        recall(topic),
+        recall(said.id),
+        speak(topic),
+        follow(asked.threadId),
+        recall(asked.threadId),
+        recall(asked.id),
+      ],
+    },
+    { calls: [recall(topic), recall(said.id), recall(asked.threadId), { tool: "wait", input: { reason: "", seconds: 3600 } }] },
+  ]);
+  const ben = { ...member, id: `prs_ben${b}` };
+  const evil = triggerOf({ name: `${b}-asked`, by: ben, text: `benasks ${b}` });
+  await routerScript(evil.id, [{ calls: [{ tool: "dispatch", input: { settles: [evil.id], title: `Ben ${b}`, goal: `Work. ${b}` } }] }]);
+  await append(evil);
+  const taskId = (await until("the dispatch", async () => (await decisionsOn(evil.id))[0])).taskId ?? "";
+  const last = await until("a step after the reads", async () => (await requests("run_command", `Work. ${b}`))[2]);
+  expect(last).toContain("belongs to another conversation");
+  expect(last).not.toContain(`secret${a}`);
+  await evictDurableObject(objects.THREAD.getByName(topic) as never);
+  expect((await threadEvents(topic)).filter(({ kind }) => kind === "thread.subscribed" || kind === "thread.offered")).toHaveLength(1);
+  expect((await objects.WORKER_SESSION.getByName(taskId).describe())?.card.offers ?? []).toEqual([]);
 });
