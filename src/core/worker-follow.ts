@@ -7,11 +7,12 @@ import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { DeliveredRow } from "../protocol/thread.ts";
 import { handedBackRule } from "../protocol/trigger.ts";
+import { taskAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
 import { requireAuthority } from "./worker-end.ts";
-import { type Change, changeOf, type InboxItem, type TaskState, type WorkerCommand } from "./worker-state.ts";
+import { type Change, changeOf, type InboxItem, type TaskState, type WorkerCommand, type WorkerRead } from "./worker-state.ts";
 
 /** Threads that one task follows. */
 const maxThreads = 10;
@@ -24,6 +25,14 @@ export function whyNotFollow(task: TaskState, threadId: string, readable: boolea
     ? null
     : `A task follows at most ${maxThreads} threads. Leave one first.`;
 }
+
+/** [A9] Whoever hears the task must be among those who may hear the thread: the thread itself looks. */
+export const followRead = ({ start }: TaskState, threadId: string, decisionId: string): WorkerRead => ({
+  read: "subscribe",
+  threadId,
+  decisionId,
+  audience: taskAudience(start),
+});
 
 /** [W24] The thread of its own branch or pull request, from its first row on: by code, not by the worker's choice. */
 export function follow(change: Change, about: { source: string; place: string; threadKey: string; title: string }): void {

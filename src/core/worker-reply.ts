@@ -3,7 +3,6 @@ import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
-import { taskAudience } from "./audience.ts";
 import { refuseCommand } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import {
@@ -24,7 +23,7 @@ import { isContext } from "./worker-context.ts";
 import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { countUsage, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
-import { handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
+import { followRead, handBack, leaveThread, whyNotFollow } from "./worker-follow.ts";
 import { takeNext } from "./worker-input.ts";
 import { tooLongToSay } from "./worker-manner.ts";
 import { takeNote } from "./worker-notes.ts";
@@ -309,8 +308,7 @@ class Deciding {
     if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
     if (!task.threads.includes(thread)) task.threads = [...task.threads, thread];
     this.#ledger(call.callId, call.tool, "intent", thread);
-    const decisionId = makeId("dec", task.start.taskId, this.#step, call.callId);
-    return { read: { read: "subscribe", threadId: thread, decisionId, audience: taskAudience(task.start) } };
+    return { read: followRead(task, thread, makeId("dec", task.start.taskId, this.#step, call.callId)) };
   }
 
   #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
