@@ -3,7 +3,6 @@ import { Hono } from "hono";
 import { parseGeneric } from "../channels/generic/parse.ts";
 import { isSigned, signatureHeaders } from "../channels/generic/sign.ts";
 import { judge } from "../core/gate.ts";
-import { toRecent } from "../core/gate-trial.ts";
 import { senderOf } from "../core/rate-limit.ts";
 import { readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -57,7 +56,7 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
   }
   const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
   const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
-  afterwards(c, gatherRecent(c.env.DB, toRecent(trigger, verdict), nowMs));
+  afterwards(c, gatherRecent(c.env.DB, trigger, verdict, nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
     console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));

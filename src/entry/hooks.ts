@@ -7,7 +7,6 @@ import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channe
 import { isMac } from "../channels/mac.ts";
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
-import { toRecent } from "../core/gate-trial.ts";
 import type { Sender } from "../core/rate-limit.ts";
 import { readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -105,7 +104,7 @@ async function accept(c: Context<AppEnv>, draft: Draft, given: { rules: GateRule
   const { env } = c;
   const trigger = await completed(env, draft, given.lookup, given.bytes);
   const verdict = judge(given.rules, trigger);
-  afterwards(c, gatherRecent(env.DB, toRecent(trigger, verdict), given.lookup.nowMs));
+  afterwards(c, gatherRecent(env.DB, trigger, verdict, given.lookup.nowMs));
   const result = await env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   return { id: trigger.id, outcome: result.outcome, verdict: verdict.outcome, reason: verdict.reason };
 }

@@ -1,7 +1,8 @@
 // A best-effort ring of recent triggers, so that rules can be tried before they are saved. An isolate gathers in memory and
 // writes one D1 row at a time, seconds apart: noise that the gate ignores still adds no row of its own, however much it is.
-import { keepRecent } from "../core/gate-trial.ts";
+import { keepRecent, toRecent } from "../core/gate-trial.ts";
 import type { RecentTrigger } from "../protocol/console.ts";
+import type { Trigger, Verdict } from "../protocol/trigger.ts";
 import { migrated } from "./migrations.ts";
 
 /** Between two writes of one isolate; short enough for what may run after an answer. */
@@ -16,6 +17,8 @@ const ringShare = { max: 200, maxOfRule: 80 };
 const ringRows = 200;
 
 let gathered: RecentTrigger[] = [];
+/** How many of each rule: what would only push out others of its flood is not looked at. */
+let ofRules = new Map<string, number>();
 let flushedMs = 0;
 let waiterMs: number | null = null;
 
@@ -23,9 +26,13 @@ let waiterMs: number | null = null;
  * Takes a trigger into the ring, with what else was gathered. Only for the Worker: it waits, and a timer keeps an object awake.
  * The promise is of the write of all that is gathered by then; null when another call will write it.
  */
-export function gatherRecent(db: D1Database, trigger: RecentTrigger, nowMs: number): Promise<void> | null {
-  gathered = keepRecent(gathered, trigger, rowShare);
-  if (waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs) return null;
+export function gatherRecent(db: D1Database, trigger: Trigger, verdict: Verdict, nowMs: number): Promise<void> | null {
+  const awaited = waiterMs !== null && Math.abs(nowMs - waiterMs) < waiterLifeMs;
+  const before = ofRules.get(verdict.rule) ?? 0;
+  if (awaited && before >= rowShare.maxOfRule) return null;
+  ofRules.set(verdict.rule, before + 1);
+  gathered = keepRecent(gathered, toRecent(trigger, verdict), rowShare);
+  if (awaited) return null;
   waiterMs = nowMs;
   return flush(db, nowMs);
 }
@@ -35,6 +42,7 @@ async function flush(db: D1Database, nowMs: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, waitMs));
   const row = gathered;
   gathered = [];
+  ofRules = new Map();
   waiterMs = null;
   flushedMs = nowMs + waitMs;
   await write(db, row, nowMs);

@@ -3,9 +3,17 @@ import { Fault } from "../protocol/fault.ts";
 
 /** The result of `work`, or a `timeout` fault after `ms`. The work itself goes on; whoever repeats it relies on its id. */
 export function withTimeout<T>(work: Promise<T>, ms: number, what: string): Promise<T> {
-  let timer: number | null = null;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Fault("timeout", `${what} did not answer within ${ms / 1000} s.`)), ms);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Fault("timeout", `${what} did not answer within ${ms / 1000} s.`)), ms);
+    work.then(
+      (result) => {
+        clearTimeout(timer);
+        resolve(result);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -473,6 +473,20 @@ describe("cards and the index", () => {
     const { info } = await threadOf(where.threadId).read({ afterSeq: 0, limit: 1 });
     await indexThread(bindings.DB, { ...info, title: "Old", headSeq: 1 }, 1);
     expect(await entry()).toEqual({ title: "Second", headSeq: 2 });
+
+    // What more is only kept is told in its own time; a new title soon, also when more came before it.
+    const toldIn = async (deliveryId: string, threadTitle: string): Promise<number> => {
+      const trigger = triggerIn(where, deliveryId, { threadTitle });
+      await threadOf(where.threadId).append({ trigger, verdict: verdict("record") });
+      return runInDurableObject(stubOf(where.threadId), async (_, state) => ((await state.storage.getAlarm()) ?? 0) - Date.now());
+    };
+    expect(await toldIn("d3", "Second")).toBeGreaterThan(20_000);
+    expect(await toldIn("d4", "Third")).toBeLessThan(3_000);
+    await eventually("the new title", async () => (await entry())?.title === "Third");
+    await toldIn("d5", "Third");
+    await evictDurableObject(stubOf(where.threadId));
+    expect(await toldIn("d6", "Third")).toBeLessThan(3_000);
+    await eventually("the rows of both instances", async () => (await entry())?.headSeq === 6);
   });
 
   test("an unknown thread reads as empty", async () => {
