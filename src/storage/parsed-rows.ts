@@ -39,3 +39,18 @@ export class ParsedRows<T> {
     return held;
   }
 }
+
+/** A row that is read far more often than it is written: parsed when its text is another than before. Nobody changes in place what it gives. */
+export class ParsedRow<T> {
+  readonly #parse: (body: string) => T;
+  #held: { body: string; value: T } | null = null;
+
+  constructor(parse: (body: string) => T) {
+    this.#parse = parse;
+  }
+
+  of(body: string): T {
+    if (this.#held?.body !== body) this.#held = { body, value: this.#parse(body) };
+    return this.#held.value;
+  }
+}

@@ -14,7 +14,7 @@ import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/ro
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
-import { ParsedRows } from "./parsed-rows.ts";
+import { ParsedRow, ParsedRows } from "./parsed-rows.ts";
 
 /** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
 export type InboxState = "queued" | "settled" | "passed";
@@ -42,6 +42,7 @@ type EffectSql = {
 
 export class RouterStore {
   readonly #sql: SqlStorage;
+  readonly #meta = new ParsedRow((body): RouterMeta => ({ ...freshMeta, ...(JSON.parse(body) as RouterMeta) }));
   readonly #transcripts: Record<Lane, ParsedRows<ModelMessage>> = { team: new ParsedRows(asRead), public: new ParsedRows(asRead) };
 
   constructor(sql: SqlStorage) {
@@ -50,7 +51,7 @@ export class RouterStore {
 
   meta(): RouterMeta {
     const row = this.#sql.exec<{ body: string }>("SELECT body FROM meta").toArray()[0];
-    return row ? { ...freshMeta, ...(JSON.parse(row.body) as RouterMeta) } : freshMeta;
+    return row ? this.#meta.of(row.body) : freshMeta;
   }
 
   setMeta(meta: RouterMeta): void {

@@ -15,7 +15,7 @@ import type { ModelMessage } from "../protocol/model.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import { deadlineTables } from "./alarm-mux.ts";
 import { type EventLog, itemLogTables } from "./event-log.ts";
-import { ParsedRows } from "./parsed-rows.ts";
+import { ParsedRow, ParsedRows } from "./parsed-rows.ts";
 import { keepsTables, type Tables } from "./tables.ts";
 import { inboxTables, WorkerInbox } from "./worker-inbox.ts";
 
@@ -39,6 +39,7 @@ export const workerTables: Tables = { version: 1, parts: [...schema, itemLogTabl
 export class WorkerStore {
   readonly #sql: SqlStorage;
   readonly #log: EventLog<TaskEvent>;
+  readonly #task = new ParsedRow((body) => completeTask(JSON.parse(body) as TaskState));
   readonly #transcript = new ParsedRows((body) => JSON.parse(body) as ModelMessage);
   /** The last head of a compacted transcript. */
   #head: { message: { role: "user"; text: string }; tokens: number } | null = null;
@@ -56,8 +57,8 @@ export class WorkerStore {
   }
 
   task(): TaskState | null {
-    const stored = this.#read<TaskState>("task");
-    return stored && completeTask(stored);
+    const body = this.#body("task");
+    return body === null ? null : this.#task.of(body);
   }
 
   /** The state alone; for what changes nothing that anybody sees. */
@@ -249,8 +250,12 @@ export class WorkerStore {
   }
 
   #read<T>(name: string): T | null {
-    const row = this.#sql.exec<{ body: string }>("SELECT body FROM state WHERE name = ?", name).toArray()[0];
-    return row ? (JSON.parse(row.body) as T) : null;
+    const body = this.#body(name);
+    return body === null ? null : (JSON.parse(body) as T);
+  }
+
+  #body(name: string): string | null {
+    return this.#sql.exec<{ body: string }>("SELECT body FROM state WHERE name = ?", name).toArray()[0]?.body ?? null;
   }
 
   #write(name: string, value: unknown): void {

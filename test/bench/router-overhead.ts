@@ -5,14 +5,15 @@ import type { RouterRpc } from "../../src/protocol/rpc.ts";
 import type { DeliveredRow } from "../../src/protocol/thread.ts";
 import { BareRuntime } from "./lib/bare.ts";
 import { Deployment, place } from "./lib/deployment.ts";
-import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
+import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
 import type { StreamRequest } from "./lib/stream-model.ts";
 import { pair, perTurn, Turns } from "./turn-cost.ts";
 
-export type OverheadOptions = { pairs: number; turns: number; turnsOfMany: number; long: number };
-export const fullRouterOverhead: OverheadOptions = { pairs: 7, turns: 60, turnsOfMany: 12, long: 1_000 };
-export const quickRouterOverhead: OverheadOptions = { pairs: 3, turns: 25, turnsOfMany: 8, long: 200 };
+/** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
+export type OverheadOptions = { pairs: number; turns: number; turnsOfMany: number; long: number; lives: number };
+export const fullRouterOverhead: OverheadOptions = { pairs: 7, turns: 60, turnsOfMany: 12, long: 1_000, lives: 5 };
+export const quickRouterOverhead: OverheadOptions = { pairs: 3, turns: 25, turnsOfMany: 8, long: 200, lives: 2 };
 
 const few = 20;
 const many = 220;
@@ -116,8 +117,9 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
     const one = await measure(1, options.turns);
     const twenty = await measure(manyTriggers, options.turnsOfMany);
     const { long } = options;
-    const history = await ours(1, few, long);
-    const growth = perTurn(history, long - 10, long) / perTurn(history, 1, 11);
+    const histories: number[][] = [];
+    for (let i = 0; i < options.lives; i++) histories.push(await ours(1, few, long));
+    const growth = (history: readonly number[]): number => perTurn(history, long - 10, long) / perTurn(history, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     const both = [...one.token, ...twenty.token];
     return {
@@ -130,14 +132,14 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
           [`CPU a turn with ${manyTriggers} triggers, bare ai step, ms`]: median(twenty.turn.map((each) => each.bare)),
           "CPU a streamed token, ours, µs": 1_000 * median(both.map((each) => each.ours)),
           "CPU a streamed token, bare ai step, µs": 1_000 * median(both.map((each) => each.bare)),
-          "first ten turns, ms a turn": perTurn(history, 1, 11),
-          [`last ten of ${long} turns, ms a turn`]: perTurn(history, long - 10, long),
+          "first ten turns, ms a turn": median(histories.map((history) => perTurn(history, 1, 11))),
+          [`last ten of ${long} turns, ms a turn`]: median(histories.map((history) => perTurn(history, long - 10, long))),
         },
         [
           ratioGoal("CPU a turn with 1 trigger, ours / bare ai step", one.turn.map(ratio), "<=", 1.5),
           ratioGoal(`CPU a turn with ${manyTriggers} triggers, ours / bare ai step`, twenty.turn.map(ratio), "<=", 1.5),
           ratioGoal("CPU a streamed token, ours / bare ai step", both.map(ratio), "<=", 1.5),
-          goal(`last ten of ${long} turns / first ten`, growth, "<=", 1.3),
+          ratioGoal(`last ten of ${long} turns / first ten`, histories.map(growth), "<=", 1.3),
         ],
       ),
     };

@@ -4,13 +4,14 @@ import { ownerOf } from "../../src/core/ids.ts";
 import type { WorkerSessionRpc } from "../../src/protocol/rpc.ts";
 import { BareRuntime } from "./lib/bare.ts";
 import { Deployment, issueOpened } from "./lib/deployment.ts";
-import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
+import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
 import { pair, perTurn, type Side, Turns } from "./turn-cost.ts";
 
-export type StepOptions = { pairs: number; turns: number; long: number };
-export const fullWorkerStep: StepOptions = { pairs: 7, turns: 50, long: 1_000 };
-export const quickWorkerStep: StepOptions = { pairs: 3, turns: 25, long: 200 };
+/** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
+export type StepOptions = { pairs: number; turns: number; long: number; lives: number };
+export const fullWorkerStep: StepOptions = { pairs: 7, turns: 50, long: 1_000, lives: 5 };
+export const quickWorkerStep: StepOptions = { pairs: 3, turns: 25, long: 200, lives: 2 };
 
 /** What a task is given at once, at most. */
 const allowance = 60;
@@ -24,7 +25,8 @@ const noteOf = (n: number) => [{ tool: "note", input: { kind: "fact", text: `wha
 
 /** As a person would let a task go on whose allowance is used. */
 async function goOn(session: WorkerSessionRpc): Promise<void> {
-  for (let i = 0; i < 500; i++) {
+  // On a busy machine the last step takes its time.
+  for (let i = 0; i < 3_000; i++) {
     await sleep(20);
     if ((await session.describe())?.card.status !== "paused") continue;
     await session.resume({ by: operator, modelCalls: allowance });
@@ -33,7 +35,7 @@ async function goOn(session: WorkerSessionRpc): Promise<void> {
   throw new Error("The task did not pause at its allowance.");
 }
 
-export async function workerStep({ pairs, turns: perBlock, long }: StepOptions): Promise<{ result: Result }> {
+export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOptions): Promise<{ result: Result }> {
   const turns = await Turns.start();
   const bare = await BareRuntime.start();
   const deployment = await Deployment.start({ modelUrl: turns.model.url });
@@ -101,7 +103,8 @@ export async function workerStep({ pairs, turns: perBlock, long }: StepOptions):
       turn.push(short);
       token.push({ ours: (wordy.ours - short.ours) / (many - few), bare: (wordy.bare - short.bare) / (many - few) });
     }
-    const history = await ours(few, long);
+    const histories: number[][] = [];
+    for (let i = 0; i < lives; i++) histories.push(await ours(few, long));
     const growth = (marks: readonly number[]): number => perTurn(marks, long - 10, long) / perTurn(marks, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     return {
@@ -112,14 +115,14 @@ export async function workerStep({ pairs, turns: perBlock, long }: StepOptions):
           "CPU a turn, bare ai step, ms": median(turn.map((each) => each.bare)),
           "CPU a streamed token, ours, µs": 1_000 * median(token.map((each) => each.ours)),
           "CPU a streamed token, bare ai step, µs": 1_000 * median(token.map((each) => each.bare)),
-          "first ten turns, ours, ms a turn": perTurn(history, 1, 11),
-          [`last ten of ${long} turns, ours, ms a turn`]: perTurn(history, long - 10, long),
-          [`mean of ${long} turns, ours, ms a turn`]: perTurn(history),
+          "first ten turns, ours, ms a turn": median(histories.map((history) => perTurn(history, 1, 11))),
+          [`last ten of ${long} turns, ours, ms a turn`]: median(histories.map((history) => perTurn(history, long - 10, long))),
+          [`mean of ${long} turns, ours, ms a turn`]: median(histories.map((history) => perTurn(history))),
         },
         [
           ratioGoal("CPU a turn, ours / bare ai step", turn.map(ratio), "<=", 1.5),
           ratioGoal("CPU a streamed token, ours / bare ai step", token.map(ratio), "<=", 1.5),
-          goal(`last ten of ${long} turns / first ten`, growth(history), "<=", 1.3),
+          ratioGoal(`last ten of ${long} turns / first ten`, histories.map(growth), "<=", 1.3),
         ],
       ),
     };

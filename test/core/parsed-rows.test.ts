@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { estimateTokens } from "../../src/core/context.ts";
-import { ParsedRows } from "../../src/storage/parsed-rows.ts";
+import { ParsedRow, ParsedRows } from "../../src/storage/parsed-rows.ts";
 
 type Row = { seq: number; body: string };
 const from = (rows: readonly Row[]) => (seq: number) => rows.filter((row) => row.seq >= seq);
@@ -46,4 +46,15 @@ test("[L5] a row is parsed once while its object is awake, and is the same objec
   const before = held.of("all", from(rows)).values[0];
   rows.push({ seq: 101, body: "row 101" });
   expect(held.of("all", from(rows)).values[0]).toBe(before);
+});
+
+test("[L5] a row that did not change is not parsed again, and one that did is", () => {
+  const parsed: string[] = [];
+  const held = new ParsedRow((body) => {
+    parsed.push(body);
+    return { body };
+  });
+  const read = ["a", "a", "b", "b", "a"].map((body) => held.of(body).body);
+  expect(read).toEqual(["a", "a", "b", "b", "a"]);
+  expect(parsed).toEqual(["a", "b", "a"]);
 });
