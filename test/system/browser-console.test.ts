@@ -217,27 +217,58 @@ test("j, k, Enter, / and ? work", async () => {
   await page.getByText("There is no thread thr_unknown.").waitFor();
 });
 
+test("the pages are one row of links where there is room, and behind a button, by keyboard too, where there is none", async () => {
+  const { page, problems } = await operator({ bypassCSP: true });
+  const links = page.getByRole("navigation", { name: "Pages" }).getByRole("link");
+  const button = page.getByRole("button", { name: /^Pages, now at/ });
+  for (const width of [1600, 1100, 820]) {
+    await page.setViewportSize({ width, height: 700 });
+    expect([width, new Set(await links.evaluateAll((all) => all.map((link) => (link as HTMLElement).offsetTop))).size]).toEqual([width, 1]);
+    expect([width, await button.count(), await scrollsSideways(page)]).toEqual([width, 0, false]);
+  }
+  // 320 px: a window of 1280 px at 400 %.
+  for (const width of [360, 320]) {
+    await page.setViewportSize({ width, height: 640 });
+    expect(await links.count()).toBe(0);
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await links.last().waitFor();
+    expect([width, await accessibilityFindings(page), await scrollsSideways(page)]).toEqual([width, [], false]);
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Escape");
+    expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.keyboard.press("Enter");
+    await links.filter({ hasText: "Machines" }).press("Enter");
+    await page.getByRole("button", { name: "Pages, now at: Machines" }).waitFor();
+    expect([await links.count(), new URL(page.url()).hash]).toEqual([0, "#/machines"]);
+    await page.goto(`${system.origin}/console#/`);
+  }
+  expect(problems).toEqual([]);
+});
+
 test.each([
   ["wide and light", {}],
   ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],
 ] as const)("no page has a serious accessibility finding or scrolls sideways: %s", async (_name, options) => {
   const { page } = await operator({ ...options, bypassCSP: true });
   const task = await page.locator("a[href^='#/task/']").first().getAttribute("href");
-  for (const hash of [
+  const pages = [
     "#/",
     task ?? "",
     "#/tasks",
     "#/decisions",
     "#/machines",
     "#/people",
+    "#/rules",
+    "#/schedules",
     "#/profiles",
     "#/proposals",
-    "#/task/tsk_unknown",
-  ]) {
+  ];
+  for (const hash of [...pages, "#/task/tsk_unknown"]) {
     await page.evaluate((next) => {
       location.hash = next;
     }, hash);
-    await page.getByText("Reading …").waitFor({ state: "detached" });
+    await expect.poll(() => page.getByText("Reading …").count()).toBe(0);
     expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
     expect([hash, await scrollsSideways(page)]).toEqual([hash, false]);
   }

@@ -1,9 +1,10 @@
 // The console's page: sign-in, navigation, keyboard, and the page of the route.
+import { useSignal } from "@preact/signals";
 import { render } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { BoardState } from "../../protocol/board.ts";
 import { DoorError } from "../shared/fetch-json.ts";
-import { Mark } from "../shared/icons.tsx";
+import { ChevronIcon, Mark } from "../shared/icons.tsx";
 import { DecisionPage, TaskPage, ThreadPage, WhyPage } from "./detail.tsx";
 import { help, listenToKeys } from "./keys.ts";
 import { MachinesPage } from "./machines.tsx";
@@ -15,7 +16,7 @@ import { ProfilesPage } from "./profiles.tsx";
 import { ProposalsPage } from "./proposals.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
-import { access, board, follow, live, openNotices, query, question, route, signIn, signOut, toast } from "./store.ts";
+import { access, board, follow, live, query, question, route, signIn, signOut, toast, waitingForYou } from "./store.ts";
 
 function SignIn(props: { message: string | null }) {
   const [token, setToken] = useState("");
@@ -76,20 +77,66 @@ const pages: [string, string, Route["page"]][] = [
   ["#/profiles", "Profiles", "profiles"],
 ];
 
+const Waiting = () =>
+  waitingForYou.value > 0 ? (
+    <span class="count count-asks">
+      {waitingForYou.value}
+      <span class="hidden-visually"> waiting for you</span>
+    </span>
+  ) : null;
+
+/** The pages: a row of links, and where there is no room for it, behind a button. */
+function Pages() {
+  const unfolded = useSignal(false);
+  const at = pages.find(([, , page]) => page === route.value.page);
+  useEffect(() => {
+    unfolded.value = false;
+  }, [route.value]);
+  return (
+    <>
+      <button
+        id="pages-button"
+        type="button"
+        class="btn pages-button"
+        aria-expanded={unfolded.value}
+        aria-controls="pages"
+        onClick={() => {
+          unfolded.value = !unfolded.value;
+        }}
+      >
+        <span class="hidden-visually">Pages, now at: </span>
+        {at?.[1] ?? "Pages"}
+        <Waiting />
+        <ChevronIcon open={unfolded.value} />
+      </button>
+      <nav
+        id="pages"
+        aria-label="Pages"
+        class={unfolded.value ? "unfolded" : ""}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape" || !unfolded.value) return;
+          unfolded.value = false;
+          document.getElementById("pages-button")?.focus();
+        }}
+      >
+        {pages.map(([href, name, page]) => (
+          <a key={href} href={href} aria-current={page === route.value.page ? "page" : undefined}>
+            {name}
+            {page === "now" ? <Waiting /> : null}
+          </a>
+        ))}
+      </nav>
+    </>
+  );
+}
+
 const Top = () => (
   <header class="top">
     <a class="brand" href="#/">
       <Mark />
       Switchyard
     </a>
-    <nav aria-label="Pages">
-      {pages.map(([href, name, page]) => (
-        <a key={href} href={href} aria-current={route.value.page === page ? "page" : undefined}>
-          {name}
-          {page === "now" && openNotices.value > 0 ? <span class="count count-asks">{openNotices.value}</span> : null}
-        </a>
-      ))}
-    </nav>
+    <Pages />
     <search class="search">
       <form
         onSubmit={(event) => {

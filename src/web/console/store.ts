@@ -4,7 +4,7 @@ import ReconnectingSocket from "partysocket/ws";
 import type { BoardState } from "../../protocol/board.ts";
 import { boardClose, boardProtocol } from "../../protocol/board-wire.ts";
 import { DoorError, fetchJson } from "../shared/fetch-json.ts";
-import { parseRoute } from "./model.ts";
+import { parseRoute, waitingOf } from "./model.ts";
 
 export type Access = { kind: "unknown" } | { kind: "out"; message: string | null } | { kind: "in" };
 export type Question = { title: string; text: string; yes: string; run: () => Promise<void> };
@@ -18,7 +18,7 @@ export const query = signal("");
 export const question = signal<Question | null>(null);
 /** What just happened, said once. */
 export const toast = signal<string | null>(null);
-export const openNotices = computed(() => board.value?.notices.length ?? 0);
+export const waitingForYou = computed(() => (board.value === null ? 0 : waitingOf(board.value).length));
 
 let socket: ReconnectingSocket | null = null;
 let toastTimer: ReturnType<typeof setTimeout> | undefined;
