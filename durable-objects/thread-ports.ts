@@ -6,7 +6,7 @@ import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { ThreadRpc } from "../src/protocol/rpc.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
-import { judgeAtPage } from "../src/storage/page-door.ts";
+import { admitAtPage, judgeAtPage } from "../src/storage/page-door.ts";
 import type { ThreadRoom } from "../src/storage/thread-room.ts";
 
 /** What a page shows of older replies is not that much. */
@@ -30,8 +30,9 @@ export function pagePorts(
     newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
     read: (threadId, afterSeq, limit) => reach(threadId, (thread) => thread.read({ afterSeq, limit })),
     keepWhole: (text) => putArtifact(env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
+    admit: (principal) => admitAtPage(env, ctx, id, principal),
     append: async (trigger) => {
-      const verdict = await judgeAtPage(env, ctx, id, trigger, isRevoked);
+      const verdict = await judgeAtPage(env, ctx, trigger, isRevoked);
       const result = await reach(trigger.threadId, (thread) => thread.append({ trigger, verdict }));
       return "seq" in result ? result.seq : null;
     },

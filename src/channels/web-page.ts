@@ -29,6 +29,8 @@ export type PagePorts = {
   /** Replies that are being written. */
   drafts: () => DraftFrame[];
   read: (threadId: ThreadId, afterSeq: number, limit: number) => Promise<{ rows: ThreadRow[]; cards: TaskCard[] }>;
+  /** Lets a message in, or throws `rate_limited` with when to come back. */
+  admit: (principal: Principal) => Promise<void>;
   /** Keeps a text that a trigger cannot carry whole; returns its artifact. */
   keepWhole: (text: string) => Promise<string>;
   /** Has the trigger judged and appended; resolves once it is durable, with its row when it made one. */
@@ -66,6 +68,9 @@ export async function answerFrame(
     ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
     return { t: "ack", clientMsgId, threadId };
   }
+  const waitMs = await waitAtDoor(ports, principal);
+  if (waitMs !== null)
+    return { t: "refused", clientMsgId, message: `That was a lot at once, so this was not taken. Send it again in ${inWords(waitMs)}.` };
   if (frame.t === "amend") {
     if (target.topicOf === null) return { t: "refused", clientMsgId, message: "Only a message to a task can still be changed." };
     if (frame.change === "edit" && frame.text === undefined)
@@ -86,14 +91,26 @@ export async function answerFrame(
       };
   }
   const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text) : null;
+  const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
+  return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+}
+
+/** How long to wait until a message may come in; null when it may now. */
+async function waitAtDoor(ports: PagePorts, principal: Principal): Promise<number | null> {
   try {
-    const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
-    return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+    await ports.admit(principal);
+    return null;
   } catch (error) {
-    if (asFault(error)?.kind !== "rate_limited") throw error;
-    return { t: "refused", clientMsgId, message: "That was too much at once. Wait half a minute, then send it again." };
+    const fault = asFault(error);
+    if (fault?.kind !== "rate_limited") throw error;
+    return fault.retryAfterMs ?? 30_000;
   }
 }
+
+const inWords = (ms: number): string => {
+  const seconds = Math.ceil(ms / 1000);
+  return seconds === 1 ? "a second" : seconds <= 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`;
+};
 
 /** Sends a page what it lacks: `resume` says up to which row it has each thread. */
 export async function sendMissed(

@@ -1,6 +1,5 @@
 // The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
 // it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
-import { type Bucket, type RateLimit, take } from "../core/rate-limit.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import {
@@ -14,9 +13,6 @@ import {
 /** Survives hibernation with the socket; small by design. */
 type Attachment = { principal: Principal; phase: "new" | "catching_up" | "live" | "ended" };
 
-/** Nobody types faster than this for long. */
-const guestLimit: RateLimit = { burst: 30, perSecond: 0.5 };
-
 /** A close reason may have 123 bytes. */
 const maxReasonBytes = 123;
 
@@ -24,8 +20,6 @@ export class WidgetSockets {
   readonly #ctx: DurableObjectState;
   readonly #isRevoked: (principalId: string) => boolean;
   readonly #held = new Map<WebSocket, WidgetServerFrame[]>();
-  /** In memory: while somebody floods it, a root does not sleep. */
-  #guest: Bucket | null = null;
   readonly #inbound = new WeakMap<WebSocket, Promise<void>>();
 
   constructor(ctx: DurableObjectState, isRevoked: (principalId: string) => boolean) {
@@ -59,18 +53,7 @@ export class WidgetSockets {
     if ("problem" in parsed) return this.#protocolError(ws, parsed.problem);
     if (phase === "new" && parsed.frame.t !== "hello") return this.#protocolError(ws, "t: the first frame must be hello");
     if (phase !== "new" && parsed.frame.t === "hello") return this.#protocolError(ws, "t: hello was said already");
-    if (principal.role === "guest" && parsed.frame.t !== "hello" && !this.#admits(ws, parsed.frame.clientMsgId)) return null;
     return { principal, frame: parsed.frame };
-  }
-
-  /** [T10] Whether a guest may say something now; who may not is told when. */
-  #admits(ws: WebSocket, clientMsgId: string): boolean {
-    const taken = take(this.#guest, guestLimit, Date.now());
-    this.#guest = taken.bucket;
-    if (taken.ok) return true;
-    const waitS = Math.ceil(taken.retryAfterMs / 1000);
-    this.send(ws, { t: "refused", clientMsgId, message: `That was a lot at once. Send it again in ${waitS} s.` });
-    return false;
   }
 
   send(ws: WebSocket, frame: WidgetServerFrame): void {

@@ -5,20 +5,25 @@ import type { Role } from "../protocol/principal.ts";
 export type Bucket = { tokens: number; atMs: number };
 export type RateLimit = { burst: number; perSecond: number };
 
-/** People and programs have buckets of their own: a storm of checks never makes a person wait. */
-export type Sender = "people" | "programs";
+/** People, guests and programs have buckets of their own: a storm of checks, or of strangers, never makes the team wait. */
+export type Sender = "people" | "guests" | "programs";
 
-export const senderOf = (role: Role): Sender => (role === "bot" ? "programs" : "people");
+export const senderOf = (role: Role): Sender => (role === "bot" ? "programs" : role === "guest" ? "guests" : "people");
 
 /**
  * A matrix of CI jobs brings hundreds of events within a minute, a long review some dozens of comments: neither is a flood.
  * What one place may bring in an hour is then at most a few thousand rows, and all places of a source together some ten thousand.
+ * [T10] A guest's place is their own page: nobody types faster than this for long.
  */
 export const placeLimits: Record<Sender, RateLimit> = {
   people: { burst: 300, perSecond: 0.5 },
+  guests: { burst: 30, perSecond: 0.5 },
   programs: { burst: 600, perSecond: 1 },
 };
 export const sourceLimit: RateLimit = { burst: 3_000, perSecond: 5 };
+
+/** [T10] Sessions of guests behind one address: an office, a class. */
+export const guestSessionLimit: RateLimit = { burst: 60, perSecond: 0.2 };
 
 /** A larger team turns all limits up by one factor. */
 export const scaled = ({ burst, perSecond }: RateLimit, factor: number): RateLimit => ({

@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
-import { type Bucket, type RateLimit, take } from "../core/rate-limit.ts";
+import { type Bucket, guestSessionLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -118,8 +118,6 @@ widgetDoor.get("/api/widget/socket", async (c) => {
 
 type Door = Context<AppEnv>;
 
-/** Guests behind one address: an office, a class. */
-const guestSessions: RateLimit = { burst: 60, perSecond: 0.2 };
 const maxAddresses = 5_000;
 const addresses = new Map<string, Bucket>();
 
@@ -127,7 +125,7 @@ const addresses = new Map<string, Bucket>();
 function admitGuest(c: Door, nowMs: number): void {
   const address = c.req.header("cf-connecting-ip");
   if (address === undefined) return;
-  const taken = take(addresses.get(address) ?? null, guestSessions, nowMs);
+  const taken = take(addresses.get(address) ?? null, guestSessionLimit, nowMs);
   addresses.delete(address);
   addresses.set(address, taken.bucket);
   if (addresses.size > maxAddresses) addresses.delete(addresses.keys().next().value ?? "");

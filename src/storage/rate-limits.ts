@@ -38,15 +38,20 @@ function isolateOf(db: D1Database): Isolate {
 export type Comer = { source: string; place: string; sender: Sender };
 
 const keyOf = ({ source, place, sender }: Comer): string => `${source} ${place.toLowerCase()} ${sender}`;
-const sourceKeyOf = (source: string): string => `${source} *`;
-const limitOf = (key: string, factor: number): RateLimit =>
-  scaled(key.endsWith(" *") ? sourceLimit : placeLimits[key.endsWith(" people") ? "people" : "programs"], factor);
+/** All pages of guests fill one bucket together, and not the team's. */
+const sourceKeyOf = ({ source, sender }: Comer): string => (sender === "guests" ? `${source} * guests` : `${source} *`);
+const ofSource = / \*( guests)?$/;
+const senders = Object.keys(placeLimits) as Sender[];
+function limitOf(key: string, factor: number): RateLimit {
+  const sender = senders.find((each) => key.endsWith(` ${each}`)) ?? "programs";
+  return scaled(ofSource.test(key) ? sourceLimit : placeLimits[sender], factor);
+}
 
 /** Lets one event in, or throws the fault that says when to come back. Nothing is written here; `shareLimits` does, off the hot path. */
 export async function admit(db: D1Database, comer: Comer, nowMs: number, factor = 1): Promise<void> {
   const isolate = isolateOf(db);
   if (isolate.readMs === null) await readOthers(db, isolate, nowMs, factor);
-  const keys = [keyOf(comer), sourceKeyOf(comer.source)];
+  const keys = [keyOf(comer), sourceKeyOf(comer)];
   const taken = keys.map((key) => ({ key, ...take(isolate.buckets.get(key) ?? null, limitOf(key, factor), nowMs) }));
   for (const each of taken)
     if (!each.ok) {
@@ -72,7 +77,11 @@ async function share(db: D1Database, isolate: Isolate, nowMs: number, factor: nu
   await readOthers(db, isolate, nowMs, factor);
   const low = [...isolate.buckets]
     .filter(([key, bucket]) => isolate.refused.has(key) || tokensAt(bucket, limitOf(key, factor), nowMs) < limitOf(key, factor).burst / 2)
-    .sort(([a, { tokens: x }], [b, { tokens: y }]) => Number(isolate.refused.has(b)) - Number(isolate.refused.has(a)) || x - y)
+    // A source's bucket bounds all of its places: it is told before any of them.
+    .sort(
+      ([a, { tokens: x }], [b, { tokens: y }]) =>
+        Number(ofSource.test(b)) - Number(ofSource.test(a)) || Number(isolate.refused.has(b)) - Number(isolate.refused.has(a)) || x - y,
+    )
     .slice(0, maxSharedRows);
   if (low.length === 0) return;
   const told = new Map(low.map(([key]) => [key, isolate.refused.get(key) ?? 0]));
@@ -101,7 +110,7 @@ async function share(db: D1Database, isolate: Isolate, nowMs: number, factor: nu
 export async function limitedPlaces(db: D1Database): Promise<LimitedPlace[]> {
   const { results } = await db
     .prepare(
-      "SELECT key, refused, refused_ms AS lastMs FROM rate_limits WHERE refused > 0 AND refused_ms IS NOT NULL ORDER BY refused_ms DESC LIMIT ?",
+      "SELECT key, refused, refused_ms AS lastMs FROM rate_limits WHERE refused > 0 AND refused_ms IS NOT NULL ORDER BY refused_ms DESC, refused DESC LIMIT ?",
     )
     .bind(shownPlaces)
     .all<{ key: string; refused: number; lastMs: number }>();

@@ -49,8 +49,10 @@ test("[R31] a clock that goes back an hour neither opens the door nor closes it 
   expect(take(back.bucket, limit, 3_600_500).ok).toBe(true);
 });
 
-test("bots are programs, everybody else is people, and people are never the stricter kind by accident", () => {
+test("[T10] bots are programs, guests are guests, everybody else is people; a stranger has less room than the team, a program more", () => {
   expect(senderOf("bot")).toBe("programs");
-  for (const role of ["owner", "member", "guest", "public", "agent"] as const) expect(senderOf(role)).toBe("people");
+  expect(senderOf("guest")).toBe("guests");
+  for (const role of ["owner", "member", "public", "agent"] as const) expect(senderOf(role)).toBe("people");
   expect(placeLimits.programs.burst).toBeGreaterThan(placeLimits.people.burst);
+  expect(placeLimits.guests.burst).toBeLessThan(placeLimits.people.burst);
 });

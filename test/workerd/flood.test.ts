@@ -115,6 +115,21 @@ describe("buckets of several isolates", () => {
     expect((await limitedPlaces(DB)).filter(({ source }) => source === "many")).toMatchObject([{ place: "all places together" }]);
   });
 
+  test("[T10] guests of all pages together never use up what the team may say, and their own pages bound each of them", async () => {
+    const db = elsewhere();
+    const page = (name: string, sender: Comer["sender"]): Comer => ({ source: "pages", place: name, sender });
+    expect(await letIn(db, page("thr_one", "guests"), 100, nowMs)).toBe(placeLimits.guests.burst);
+    let came = placeLimits.guests.burst;
+    for (let i = 0; i < 120; i++) came += await letIn(db, page(`thr_${i}`, "guests"), placeLimits.guests.burst + 1, nowMs);
+    expect(came).toBe(sourceLimit.burst);
+    expect(await letIn(db, page("thr_team", "people"), 10, nowMs)).toBe(10);
+    await shareLimits(db, nowMs);
+    const limited = (await limitedPlaces(DB)).filter(({ source }) => source === "pages");
+    expect(limited.map(({ place, sender }) => [place, sender])).toContainEqual(["all places together", "guests"]);
+    // Another isolate hears of it under the same bounds.
+    expect(await letIn(elsewhere(), page("thr_new", "guests"), 5, nowMs)).toBe(0);
+  });
+
   test("while D1 is away the door stays open, within its own count", async () => {
     const db = elsewhere(true);
     expect(await letIn(db, comer("b"), 900, nowMs)).toBe(placeLimits.people.burst);

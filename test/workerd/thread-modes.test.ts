@@ -38,7 +38,10 @@ async function withTopic(): Promise<{ page: Page; taskId: string; topicId: strin
   return { page, taskId, topicId, handed };
 }
 
-const triggersOf = (handed: readonly DeliveredRow[]) => handed.flatMap(({ row }) => (row.kind === "trigger" ? [row.trigger] : []));
+/** Each once: a row may be handed over again, and its worker knows it by its id. */
+const triggersOf = (handed: readonly DeliveredRow[]) => [
+  ...new Map(handed.flatMap(({ row }) => (row.kind === "trigger" ? [[row.trigger.id, row.trigger] as const] : []))).values(),
+];
 
 test("[WI7] how a message meets a busy task, and what is changed of it later, reach the worker as rows, in order and once", async () => {
   const { page, topicId, handed } = await withTopic();

@@ -1,5 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
+import { makeId } from "../../src/core/ids.ts";
+import { placeLimits } from "../../src/core/rate-limit.ts";
 import { rootThreadIdOf } from "../../src/core/thread.ts";
 import { app } from "../../src/entry/app.ts";
 import { readConfig } from "../../src/env.ts";
@@ -244,8 +246,18 @@ describe("the upgrade", () => {
       return page.frames.filter(({ t }) => t === "refused").length;
     };
     const guest = await Page.ready(await session());
+    // Buttons are no messages: they take nothing of what may be said.
+    for (let n = 0; n < 40; n++)
+      guest.say({ t: "act", clientMsgId: `button-${n}-x`, taskId: makeId("tsk", "x"), threadId: guest.rootThreadId, action: "stop" });
+    await guest.until("an answer to each", () => guest.frames.filter(({ t }) => t === "refused").length >= 40);
+    guest.frames.length = 0;
     const refused = await flood(guest);
     expect(refused).toBeGreaterThan(5);
+    expect(refused).toBeLessThanOrEqual(40 - placeLimits.guests.burst);
+    expect(guest.frames.find(({ t }) => t === "refused")).toMatchObject({
+      message: expect.stringMatching(/^That was a lot at once, so this was not taken\. Send it again in (a second|\d+ seconds)\.$/),
+    });
+    expect(guest.closed).toBeNull();
     const { rows } = await bindings.THREAD.getByName(guest.rootThreadId).read({ afterSeq: 0, limit: 100 });
     expect(rows.filter(({ kind }) => kind === "trigger")).toHaveLength(40 - refused);
     expect(await flood(await Page.ready(await session((await invite(uniqueName())).token)))).toBe(0);
