@@ -90,7 +90,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     const entry = this.#rows.entry(input.commandId);
     if (!entry) return null;
     const { text, next, totalBytes } = await this.#output.read(input.commandId, input.offset, input.limit);
-    return { text, offset: next, totalBytes, done: entry.state === "settled" && next >= totalBytes };
+    return { text, offset: next, totalBytes, done: entry.state === "settled" && next >= totalBytes, audience: entry.command.audience };
   }
 
   async revoke({ by }: { by: string }): Promise<void> {

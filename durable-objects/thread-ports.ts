@@ -1,6 +1,8 @@
 // What a Thread gives to the pages on its sockets, and the manner of its channel.
 import { channelOf } from "../src/channels/registry.ts";
 import type { PagePorts } from "../src/channels/web-page.ts";
+import { webAudience } from "../src/core/audience.ts";
+import { taints } from "../src/core/authority.ts";
 import { fitManner } from "../src/core/manners.ts";
 import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -29,7 +31,10 @@ export function pagePorts(
     drafts: () => room.drafts.current,
     newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
     read: (threadId, afterSeq, limit) => reach(threadId, (thread) => thread.read({ afterSeq, limit })),
-    keepWhole: (text) => putArtifact(env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8"),
+    keepWhole: (text, by) => {
+      const from = { audience: webAudience(by.id), tainting: taints(by) };
+      return putArtifact(env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8", from);
+    },
     admit: (principal) => admitAtPage(env, ctx, id, principal),
     append: async (trigger) => {
       const verdict = await judgeAtPage(env, ctx, trigger, isRevoked);

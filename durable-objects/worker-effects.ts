@@ -125,7 +125,11 @@ async function send(env: Env, effect: SentEffect, task: TaskState): Promise<void
   const { start, card } = task;
   switch (effect.effect) {
     case "submit":
-      await env.ENDPOINT.getByName(effect.endpointId).submit({ ...effect.command, speculative: start.speculative === true });
+      await env.ENDPOINT.getByName(effect.endpointId).submit({
+        ...effect.command,
+        speculative: start.speculative === true,
+        audience: taskAudience(start),
+      });
       return;
     case "asked":
       await env.ENDPOINT.getByName(effect.endpointId).asked({ taskId: start.taskId });

@@ -67,8 +67,10 @@ async function readOne(
 async function readOutput(env: Env, { endpointId, commandId, offset, limit }: Extract<WorkerRead, { read: "output" }>): Promise<string> {
   try {
     const answer = env.ENDPOINT.getByName(endpointId).readOutput({ commandId, offset, limit });
-    const output = await withTimeout(answer, limits.recallTimeoutMs, "The machine's ledger");
-    return JSON.stringify(output === null ? { error: `${commandId} has no output yet` } : { command: commandId, ...output });
+    const read = await withTimeout(answer, limits.recallTimeoutMs, "The machine's ledger");
+    if (read === null) return JSON.stringify({ error: `${commandId} has no output yet` });
+    const { audience: _own, ...output } = read;
+    return JSON.stringify({ command: commandId, ...output });
   } catch (error) {
     return JSON.stringify({ error: `could not be read: ${error instanceof Error ? error.message : String(error)}` });
   }

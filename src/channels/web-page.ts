@@ -32,7 +32,7 @@ export type PagePorts = {
   /** Lets a message in, or throws `rate_limited` with when to come back. */
   admit: (principal: Principal) => Promise<void>;
   /** Keeps a text that a trigger cannot carry whole; returns its artifact. */
-  keepWhole: (text: string) => Promise<string>;
+  keepWhole: (text: string, by: Principal) => Promise<string>;
   /** Has the trigger judged and appended; resolves once it is durable, with its row when it made one. */
   append: (trigger: Trigger) => Promise<number | null>;
   /** Makes a button durable. */
@@ -90,7 +90,7 @@ export async function answerFrame(
         message: `${limits.maxBacklog} messages are queued for this task already. Remove one, or wait until it reports.`,
       };
   }
-  const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text) : null;
+  const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text, principal) : null;
   const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
   return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
 }

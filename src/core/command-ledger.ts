@@ -221,7 +221,8 @@ export class Draft {
     }
     this.put({ ...entry, state: "sent" });
     this.log(entry, "sent");
-    const { speculative: _, ...command } = entry.command;
+    // What only the cloud asks about stays here.
+    const { speculative: _, audience: _who, ...command } = entry.command;
     this.frames.push({ t: "run", command });
     this.effects.push({ kind: "board" });
   }

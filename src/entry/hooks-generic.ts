@@ -1,7 +1,9 @@
 // The door for any system that can sign a POST: `/hooks/generic/:place`. Forged, stale and rate-limited input stops here.
+
 import { Hono } from "hono";
 import { parseGeneric } from "../channels/generic/parse.ts";
 import { isSigned, signatureHeaders } from "../channels/generic/sign.ts";
+import { audienceOf } from "../core/audience.ts";
 import { judge } from "../core/gate.ts";
 import { senderOf } from "../core/rate-limit.ts";
 import { readConfig } from "../env.ts";
@@ -54,7 +56,8 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
     afterwards(c, noteRepeat(c.env, before, id, nowMs));
     return c.json({ triggers: before.triggers }, 202);
   }
-  const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json") } : parsed;
+  const from = { audience: audienceOf(parsed), tainting: true };
+  const trigger: Trigger = cut ? { ...parsed, rawArtifact: await putArtifact(c.env.STORE, body, "application/json", from) } : parsed;
   const verdict = judge(await rulesInForce(c.env.DB, nowMs), trigger);
   afterwards(c, gatherRecent(c.env.DB, trigger, verdict, nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });

@@ -5,6 +5,7 @@ import type { Draft } from "../channels/github/draft.ts";
 import { parseGitHub } from "../channels/github/parse.ts";
 import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
 import { isMac } from "../channels/mac.ts";
+import { audienceOf } from "../core/audience.ts";
 import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
 import type { Sender } from "../core/rate-limit.ts";
@@ -115,12 +116,14 @@ async function completed(env: AppEnv["Bindings"], draft: Draft, lookup: Lookup, 
   const ofTeam = async (words: Draft["subject"]): Promise<string | null> =>
     words && (await isOfTeam(words.by, trigger.place, lookup)) ? words.text : null;
   const [principal, titleWords, subjectWords] = await Promise.all([principalOf(draft, lookup), ofTeam(title.words), ofTeam(subject)]);
+  // A delivery holds more than this message: whose words they are is not known.
+  const from = { audience: audienceOf({ ...trigger, principal }), tainting: true };
   return {
     ...trigger,
     principal,
     threadTitle: excerpt(titleWords ?? title.plain, maxTitleChars),
     text: subjectWords ? `${trigger.text}\n\n${subjectWords}` : trigger.text,
-    ...(trigger.truncated ? { rawArtifact: await putArtifact(env.STORE, bytes, "application/json") } : {}),
+    ...(trigger.truncated ? { rawArtifact: await putArtifact(env.STORE, bytes, "application/json", from) } : {}),
   };
 }
 

@@ -54,8 +54,11 @@ export const command = z.object({
 });
 export type Command = z.infer<typeof command>;
 
-/** As it enters the ledger of a machine. `speculative`: nobody asked for its task, so it waits while anything else is open there. */
-export type QueuedCommand = Command & { speculative?: boolean };
+/**
+ * As it enters the ledger of a machine. `speculative`: nobody asked for its task, so it waits while anything else is open there.
+ * `audience`: who may hear its output (see core/audience.ts).
+ */
+export type QueuedCommand = Command & { speculative?: boolean; audience?: string };
 
 /** How a command ended. `outcome_unknown`: it started, and nobody saw its end; it is never rerun. */
 export const commandOutcomes = ["exited", "stopped", "timed_out", "refused", "expired", "void", "outcome_unknown"] as const;

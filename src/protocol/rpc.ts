@@ -200,7 +200,7 @@ export interface EndpointRpc extends ObjectRpc {
     commandId: CommandId;
     offset: number;
     limit: number;
-  }): Promise<{ text: string; offset: number; totalBytes: number; done: boolean } | null>;
+  }): Promise<{ text: string; offset: number; totalBytes: number; done: boolean; audience?: string | undefined } | null>;
   revoke(input: { by: string }): Promise<void>;
   describe(): Promise<{
     endpointId: EndpointId;

@@ -1,44 +1,45 @@
-// Content in R2 by checksum. The id is the SHA-256, so a repeated put is the same object and damage is seen on reading.
+// Content in R2 by checksum. The id is the SHA-256 of the content and of who may hear it, so a repeated put is the same object, damage
+// is seen on reading, and what two tasks wrote alike is two objects, each with an audience of its own.
 import { Fault } from "../protocol/fault.ts";
 
-/** Content type of a command's output. Whoever reads an artifact knows by it that no stranger wrote it. */
+/** Content type of a command's output. */
 export const commandOutputType = "text/x-command-output; charset=utf-8";
 
 const keyOf = (artifactId: string): string => `artifact/${artifactId}`;
 
-async function artifactIdOf(bytes: Uint8Array): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+/** Who may hear it, and whether it holds a stranger's words. */
+export type Provenance = { audience: string; tainting: boolean };
+
+async function artifactIdOf(bytes: Uint8Array, from: Provenance | null): Promise<string> {
+  const whence = new TextEncoder().encode(from === null ? "" : JSON.stringify([from.audience, from.tainting]));
+  const whole = new Uint8Array(whence.length + bytes.length);
+  whole.set(whence);
+  whole.set(bytes, whence.length);
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));
   return `art_${Array.from(hash, (byte) => byte.toString(16).padStart(2, "0"))
     .join("")
     .slice(0, 40)}`;
 }
 
-/** Of a copy of what was read elsewhere: who may hear it, and whether it holds a stranger's words. */
-export type Provenance = { audience: string; tainting: boolean };
-
 /** Stores bytes and returns their artifact id. Idempotent. */
-export async function putArtifact(store: R2Bucket, bytes: Uint8Array, contentType: string, from?: Provenance): Promise<string> {
-  const artifactId = await artifactIdOf(bytes);
-  const about = from === undefined ? {} : { customMetadata: { audience: from.audience, tainting: String(from.tainting) } };
-  await store.put(keyOf(artifactId), bytes, { httpMetadata: { contentType }, ...about });
+export async function putArtifact(store: R2Bucket, bytes: Uint8Array, contentType: string, from: Provenance): Promise<string> {
+  const artifactId = await artifactIdOf(bytes, from);
+  const customMetadata = { audience: from.audience, tainting: String(from.tainting) };
+  await store.put(keyOf(artifactId), bytes, { httpMetadata: { contentType }, customMetadata });
   return artifactId;
 }
 
-/** The bytes of an artifact, checked against its id; null when there is none. Throws `Fault("internal")` when they are damaged. */
-export async function getArtifact(store: R2Bucket, artifactId: string): Promise<Uint8Array | null> {
+/**
+ * The bytes of an artifact, and whence they are where that was kept; checked against its id. Null when there is none. Throws
+ * `Fault("internal")` when they are damaged.
+ */
+export async function getArtifact(store: R2Bucket, artifactId: string): Promise<{ bytes: Uint8Array; from: Provenance | null } | null> {
   const object = await store.get(keyOf(artifactId));
   if (!object) return null;
   const bytes = new Uint8Array(await object.arrayBuffer());
-  if ((await artifactIdOf(bytes)) !== artifactId)
-    throw new Fault("internal", `The stored content of ${artifactId} does not match its checksum.`);
-  return bytes;
-}
-
-/** What an artifact was stored as, and whence it is; null when there is none. */
-export async function artifactAbout(store: R2Bucket, artifactId: string): Promise<{ type: string | null; from: Provenance | null } | null> {
-  const head = await store.head(keyOf(artifactId));
-  if (head === null) return null;
-  const { audience, tainting } = head.customMetadata ?? {};
+  const { audience, tainting } = object.customMetadata ?? {};
   const from = audience === undefined ? null : { audience, tainting: tainting !== "false" };
-  return { type: head.httpMetadata?.contentType ?? null, from };
+  if ((await artifactIdOf(bytes, from)) !== artifactId)
+    throw new Fault("internal", `The stored content of ${artifactId} does not match its checksum.`);
+  return { bytes, from };
 }

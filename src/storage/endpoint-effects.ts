@@ -1,4 +1,5 @@
 // What an Endpoint owes other objects, carried out at least once: results to worker sessions, the machine's state to router and board.
+import { nobody } from "../core/audience.ts";
 import type { Machine } from "../core/command-ledger.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
@@ -61,7 +62,7 @@ export class EndpointEffects {
   async #settle(commandId: string, taskId: string): Promise<void> {
     const entry = this.#rows.entry(commandId);
     if (!entry?.result) return;
-    const output = await this.#output.settled(commandId);
+    const output = await this.#output.settled(commandId, entry.command.audience ?? nobody);
     await this.#env.WORKER_SESSION.getByName(taskId).settle({ ...entry.result, taskId, endpointId: this.#endpointId, output });
     await faultPoint(readConfig(this.#env).faultUrl, "endpoint.result.handed");
   }

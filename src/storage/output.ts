@@ -31,22 +31,24 @@ export class OutputStore {
   }
 
   /** The output as its task gets it: inline when short, else head, tail and an artifact with all of it. May be repeated; throws while R2 is down. */
-  async settled(commandId: string): Promise<SettledCommand["output"]> {
+  async settled(commandId: string, audience: string): Promise<SettledCommand["output"]> {
     const known = this.#spill(commandId);
     if (known) return spilledOutput(known);
     const text = this.#shortText(commandId);
     if (text !== null) return { text, spilled: false };
-    const run = this.#assembling.then(() => this.#moveToArtifact(commandId));
+    const run = this.#assembling.then(() => this.#moveToArtifact(commandId, audience));
     this.#assembling = run.catch(() => undefined);
     return run;
   }
 
-  async #moveToArtifact(commandId: string): Promise<SettledCommand["output"]> {
+  async #moveToArtifact(commandId: string, audience: string): Promise<SettledCommand["output"]> {
     // Asked twice at once: the first has moved it.
     const known = this.#spill(commandId);
     if (known) return spilledOutput(known);
     const bytes = this.#bytes(commandId);
-    const artifactId = await withTimeout(putArtifact(this.#store, bytes, commandOutputType), putTimeoutMs, "R2");
+    // Commands run for untainted tasks alone: no stranger wrote it.
+    const put = putArtifact(this.#store, bytes, commandOutputType, { audience, tainting: false });
+    const artifactId = await withTimeout(put, putTimeoutMs, "R2");
     const half = Math.floor(limits.inlineResultChars / 2);
     const head = decode(bytes.subarray(0, boundary(bytes, half)));
     const tail = decode(bytes.subarray(boundary(bytes, bytes.length - half)));
@@ -61,7 +63,7 @@ export class OutputStore {
   /** Text from `offset`, at most `limit` bytes, never half a character; `next` is where the following text begins. */
   async read(commandId: string, offset: number, limit: number): Promise<{ text: string; next: number; totalBytes: number }> {
     const spill = this.#spill(commandId);
-    const bytes = spill ? await getArtifact(this.#store, spill.artifact_id) : this.#bytes(commandId);
+    const bytes = spill ? (await getArtifact(this.#store, spill.artifact_id))?.bytes : this.#bytes(commandId);
     if (!bytes) throw new Fault("not_found", `The output of ${commandId} is gone from storage; run the command again.`);
     const start = boundary(bytes, Math.min(Math.max(0, Math.floor(offset)), bytes.length));
     const wanted = Math.min(Math.max(1, Math.floor(limit)), limits.maxOutputChunkBytes);

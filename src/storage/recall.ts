@@ -1,5 +1,5 @@
 // Chain of recall: any object by its id, a page at a time, with the ids of its neighbours. The answer is text for a model.
-import { audienceOf, mayReachAny, offerAudience, taskAudience, threadAudience } from "../core/audience.ts";
+import { audienceOf, mayReachAny, nobody, offerAudience, taskAudience, threadAudience } from "../core/audience.ts";
 import { offerTaints, rowTaints, taints } from "../core/authority.ts";
 import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
@@ -10,10 +10,10 @@ import { limits } from "../protocol/limits.ts";
 import type { OfferView } from "../protocol/offer.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
-import { artifactAbout, commandOutputType, getArtifact } from "./artifacts.ts";
+import { getArtifact } from "./artifacts.ts";
 import { withTimeout } from "./timeout.ts";
 
-/** `audience`: who may read it (see core/audience.ts); absent where the id alone is the permission: outputs and artifacts. */
+/** `audience`: who may read it (see core/audience.ts); absent for what is no conversation's: machines. */
 export type Recalled = { text: string; tainting: boolean; audience?: string };
 type Places = Pick<Env, "THREAD" | "WORKER_SESSION" | "ENDPOINT" | "ROUTER" | "STORE">;
 
@@ -273,7 +273,8 @@ async function readCommand(objects: Places, id: string, page: number): Promise<R
   if (output === null) return null;
   const { totalBytes, done } = output;
   const head = { command: id, machine: endpointId, totalBytes, done, page, pages: Math.max(1, Math.ceil(totalBytes / pageChars)) };
-  return { text: lines(head, { output: output.text }), tainting: false };
+  // [A9] It says what its task says.
+  return { text: lines(head, { output: output.text }), tainting: false, audience: output.audience ?? nobody };
 }
 
 async function readOutbound(objects: Places, id: string, page: number): Promise<Recalled | null> {
@@ -316,16 +317,14 @@ async function readMachine(objects: Places, id: string): Promise<Recalled | null
 }
 
 async function readArtifact(objects: Places, id: string, page: number): Promise<Recalled | null> {
-  const bytes = await getArtifact(objects.STORE, id);
-  if (bytes === null) return null;
+  const found = await getArtifact(objects.STORE, id);
+  if (found === null) return null;
+  const { bytes, from } = found;
   const content = new TextDecoder().decode(bytes);
   const text = slice(content, page);
   if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
   const head = { artifact: id, bytes: bytes.byteLength, page, pages: pagesOf(content) };
-  // Only output of commands is known to be clean: they run for untainted tasks alone. Anything else may be a stranger's words.
-  const about = await artifactAbout(objects.STORE, id);
-  if (about?.from) return { text: lines(head, { content: text }), ...about.from };
-  return { text: lines(head, { content: text }), tainting: about?.type !== commandOutputType };
+  return { text: lines(head, { content: text }), ...(from ?? { audience: nobody, tainting: true }) };
 }
 
 const pagesOf = (text: string): number => Math.max(1, Math.ceil(text.length / pageChars));

@@ -97,7 +97,7 @@ test("long output goes to an artifact and its result has head, tail and id; the 
   expect(text.endsWith(output.tail)).toBe(true);
   expect(output.head.length + output.tail.length).toBeLessThanOrEqual(limits.inlineResultChars);
   expect(output.head.length).toBeGreaterThan(1000);
-  expect(await getArtifact(bindings.STORE, output.artifactId)).toEqual(bytes);
+  expect((await getArtifact(bindings.STORE, output.artifactId))?.bytes).toEqual(bytes);
   expect((await bindings.STORE.head(`artifact/${output.artifactId}`))?.httpMetadata?.contentType).toBe(commandOutputType);
   const rows = await runInDurableObject(stubOf(daemon), (_, state) =>
     state.storage.sql.exec("SELECT COUNT(*) AS n FROM output WHERE command_id = ?", commandId).one(),

@@ -186,7 +186,7 @@ describe("what a delivery becomes", () => {
     const { trigger } = await accepted({ kind: "message", text }, "long");
     expect(trigger.truncated).toBe(true);
     expect(new TextEncoder().encode(JSON.stringify(trigger)).length).toBeLessThanOrEqual(limits.maxTriggerBytes);
-    const raw = await getArtifact(bindings.STORE, trigger.rawArtifact ?? "");
+    const raw = (await getArtifact(bindings.STORE, trigger.rawArtifact ?? ""))?.bytes;
     expect(JSON.parse(new TextDecoder().decode(raw ?? new Uint8Array()))).toMatchObject({ text });
   });
 });

@@ -216,7 +216,7 @@ describe("[R1] what is accepted is durable before the answer", () => {
     expect((await through(await deliveryOf("issue_comment", payload), { STORE })).status).toBe(503);
     const { trigger } = await accepted("issue_comment", payload);
     expect(trigger.truncated).toBe(true);
-    const raw = await getArtifact(bindings.STORE, trigger.rawArtifact ?? "");
+    const raw = (await getArtifact(bindings.STORE, trigger.rawArtifact ?? ""))?.bytes;
     expect(new TextDecoder().decode(raw ?? new Uint8Array())).toBe(JSON.stringify(payload));
     expect(new TextEncoder().encode(JSON.stringify(trigger)).length).toBeLessThanOrEqual(limits.maxTriggerBytes);
   });

@@ -14,6 +14,7 @@ import {
   newTask,
   objects,
   reports,
+  requests,
   run,
   script,
   settled,
@@ -123,13 +124,64 @@ test("a command's ledger row is read by its id", async () => {
   await untilStatus(task, "done");
 });
 
-test("an artifact is read page by page; output of a command is clean, anything else may be a stranger's", async () => {
+test("an artifact is read page by page, tainting as what it was made of", async () => {
   const bytes = new TextEncoder().encode("line\n".repeat(4000));
-  const clean = await putArtifact(objects.STORE, bytes, commandOutputType);
-  const raw = await putArtifact(objects.STORE, new TextEncoder().encode('{"body":"from outside"}'), "application/json");
+  const put = (tainting: boolean) => putArtifact(objects.STORE, bytes, commandOutputType, { audience: "github acme/app", tainting });
+  const [clean, raw] = [await put(false), await put(true)];
   const first = await recall(clean);
   expect(head(first.text)).toMatchObject({ artifact: clean, bytes: bytes.length, pages: 4 });
   expect([first.tainting, (await recall(raw)).tainting]).toEqual([false, true]);
+});
+
+describe("[A9] what a task's commands wrote", () => {
+  const ana = "web prs_ana";
+  const hidden = (id: string) => `${id} belongs to another conversation, and what you say is read elsewhere: it is not shown here.`;
+  const forReader = (id: string, ...readers: string[]) => recallObject(objects, { id, page: 1, readers });
+
+  test("is read by its own task and those of the same person, by its id too; another person's task and the router there hear that it is not theirs", async () => {
+    const task = newTask({ quote: { triggerId: "trg_ask", from: { ...member, id: "prs_ana" }, text: "run it" } });
+    await enrol(task);
+    await script(task, [run("npm test"), done("fine")]);
+    await begin(task);
+    const [command = ""] = await untilCommands(task, 1);
+    await evictDurableObject(objects.ENDPOINT.getByName(task.endpointId) as never);
+    expect(await forReader(command, ana)).toMatchObject({ audience: ana, tainting: false });
+    expect((await forReader(command, "web prs_ben", "github acme/app")).text).toBe(hidden(command));
+    const asks = async (from: string) => {
+      const other = newTask({ quote: { triggerId: "trg_ask", from: { ...member, id: from }, text: "look at it" } });
+      await script(other, [{ calls: [{ tool: "recall", input: { id: command } }] }, done("looked")]);
+      await begin(other);
+      await untilStatus(other, "done");
+      return (await requests(other)).at(-1)?.find(({ role }) => role === "tool")?.content ?? "";
+    };
+    expect(head(await asks("prs_ana"))).toMatchObject({ command });
+    expect(await asks("prs_ben")).toBe(hidden(command));
+    await task.stub.settle(settled(task, command, "ok"));
+    await untilStatus(task, "done");
+  });
+
+  test("of a shared place may be read in a conversation of the team; what two tasks wrote alike is two artifacts, each with its own readers", async () => {
+    const bytes = new TextEncoder().encode("the same output");
+    const put = (audience: string) => putArtifact(objects.STORE, bytes, commandOutputType, { audience, tainting: false });
+    const [hers, shared] = [await put(ana), await put("github acme/app")];
+    expect(hers).not.toBe(shared);
+    expect(await put(ana)).toBe(hers);
+    expect((await forReader(hers, ana)).text).toContain("the same output");
+    expect((await forReader(hers, "web prs_ben", "github acme/app")).text).toBe(hidden(hers));
+    expect((await forReader(shared, "web prs_ben")).text).toContain("the same output");
+    expect((await forReader(shared, "github acme/other")).text).toBe(hidden(shared));
+  });
+
+  test("whose it is was not kept: nobody reads it but its own task", async () => {
+    const bytes = new TextEncoder().encode("from an older version");
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    const id = `art_${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0"))
+      .join("")
+      .slice(0, 40)}`;
+    await objects.STORE.put(`artifact/${id}`, bytes);
+    expect((await forReader(id, ana)).text).toBe(hidden(id));
+    expect(await recall(id)).toMatchObject({ tainting: true, text: expect.stringContaining("from an older version") });
+  });
 });
 
 describe("a proposal", () => {

@@ -142,7 +142,7 @@ describe("a conversation", () => {
     const trigger = await triggerOf(page.rootThreadId, "message-1");
     expect(trigger).toMatchObject({ truncated: true });
     expect(new TextEncoder().encode(trigger.text).length).toBeLessThan(limits.maxTriggerBytes);
-    const whole = await getArtifact(bindings.STORE, trigger.rawArtifact ?? "");
+    const whole = (await getArtifact(bindings.STORE, trigger.rawArtifact ?? ""))?.bytes;
     expect(new TextDecoder().decode(whole ?? new Uint8Array())).toBe(long);
   });
 

@@ -39,7 +39,8 @@ test("[W17] six long recalls in one step are spilled, not cut: head, tail, size 
 
 test("[W17] [A4] a spilled copy of a stranger's words taints who reads it by its id", async () => {
   const task = newTask();
-  const id = await putArtifact(objects.STORE, bytesOf(`a stranger wrote ${'"'.repeat(9000)}`), "text/plain");
+  const from = { audience: `web ${task.start.quote.from.id}`, tainting: true };
+  const id = await putArtifact(objects.STORE, bytesOf(`a stranger wrote ${'"'.repeat(9000)}`), "text/plain", from);
   await script(task, [{ calls: [{ tool: "recall", input: { id } }] }, done("read it")]);
   await begin(task);
   await untilStatus(task, "done");
