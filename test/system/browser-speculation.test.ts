@@ -24,7 +24,11 @@ test("[SP1] an owner lets a policy start work by itself, sees that the embedded 
   await page.getByRole("heading", { name: "Work that nobody asked for" }).waitFor();
   await page.getByText("The embedded model does not speculate", { exact: false }).waitFor();
   await page.getByRole("button", { name: "New policy" }).click();
+  await page.getByRole("button", { name: "Save as version 1" }).click();
+  await page.getByRole("alert").getByText("Give the policy a short name", { exact: false }).waitFor();
   await page.getByLabel("Name").fill("early");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("Write what the router should do, or leave.").waitFor();
   await page.getByLabel("What the router should do, or leave").fill("Look for causes early.");
   expect(await page.getByLabel("Model calls of one task").count()).toBe(0);
   await page.getByLabel("May start work that nobody asked for").check();

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
-import type { PolicyInput, SavedPolicy } from "../../protocol/policy.ts";
+import { type PolicyInput, policyInput, type SavedPolicy } from "../../protocol/policy.ts";
 import { Ago, Answer, Dialog, Empty, FormButtons, Panel, useAnswer } from "./parts.tsx";
 import { ReleasePanel } from "./releases.tsx";
 import { SpeculationPanel } from "./speculation.tsx";
@@ -13,14 +13,15 @@ export function Policies() {
   const reads = useSignal(0);
   const edited = useSignal<PolicyInput | null>(null);
   const answer = useAnswer<PoliciesAnswer>("policies", reads.value);
-  const save = async (policy: PolicyInput): Promise<boolean> => {
+  /** What was wrong with it; null when it is saved. */
+  const save = async (policy: PolicyInput): Promise<string | null> => {
     try {
       await api("POST", "policies", policy);
       reads.value++;
-      return true;
+      say(`Version ${policy.version + 1} of ${policy.id} is ${policy.enabled ? "in force" : "saved, and off"}.`);
+      return null;
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
-      return false;
+      return error instanceof Error ? error.message : String(error);
     }
   };
   const edit = (policy: PolicyInput) => {
@@ -54,7 +55,7 @@ export function Policies() {
                     policy={policy}
                     mark={marks.find(({ policyId }) => policyId === policy.id)}
                     onEdit={() => edit(policy)}
-                    onSwitch={() => void save(switched(policy))}
+                    onSwitch={() => void save(switched(policy)).then((wrong) => wrong !== null && say(wrong))}
                   />
                 ))}
               </ul>
@@ -67,9 +68,7 @@ export function Policies() {
             onClose={() => {
               edited.value = null;
             }}
-            onSave={async (policy) => {
-              if (await save(policy)) edited.value = null;
-            }}
+            onSave={save}
           />
         )}
       </Panel>
@@ -119,11 +118,26 @@ function PolicyRow(props: {
   );
 }
 
-function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput) => Promise<void>; onClose: () => void }) {
+/** In the words of the form; what else is wrong the server says. */
+function whatIsWrong({ id, text }: PolicyInput): string | null {
+  if (!policyInput.shape.id.safeParse(id).success)
+    return "Give the policy a short name of small letters, digits and dashes, such as quiet-bots: decisions speak of it.";
+  return text.trim() === "" ? "Write what the router should do, or leave." : null;
+}
+
+function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput) => Promise<string | null>; onClose: () => void }) {
   const [form, setForm] = useState(props.policy);
   const { id, version, text, enabled } = form;
   const [setting, setSetting] = useState(form.speculation ?? null);
   const [places, setPlaces] = useState(placesText(setting?.places ?? []));
+  const [wrong, setWrong] = useState<string | null>(null);
+  const save = async () => {
+    const speculation = setting === null ? {} : { speculation: { ...setting, places: placesOf(places) } };
+    const policy = { id: id.trim(), version, text, enabled, ...speculation };
+    const problem = whatIsWrong(policy) ?? (await props.onSave(policy));
+    setWrong(problem);
+    if (problem === null) props.onClose();
+  };
   const number = (name: "callsPerTask" | "callsPerDay" | "maxWastedCalls", label: string) =>
     setting === null ? null : (
       <label>
@@ -144,8 +158,7 @@ function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput
         class="rule-form"
         onSubmit={(event) => {
           event.preventDefault();
-          const speculation = setting === null ? {} : { speculation: { ...setting, places: placesOf(places) } };
-          void props.onSave({ id: id.trim(), version, text, enabled, ...speculation });
+          void save();
         }}
       >
         {version > 0 ? null : (
@@ -194,6 +207,11 @@ function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput
         {number("callsPerTask", "Model calls of one task")}
         {number("callsPerDay", "Model calls in 24 hours")}
         {number("maxWastedCalls", "Pause after so many wasted calls in 7 days")}
+        {wrong === null ? null : (
+          <p class="tone-bad wide" role="alert">
+            {wrong}
+          </p>
+        )}
         <FormButtons submit={`Save as version ${version + 1}`} onClose={props.onClose} />
       </form>
     </Dialog>

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PeopleAnswer } from "../../protocol/console.ts";
 import type { ScheduleLine, ScheduleRun, SchedulesAnswer } from "../../protocol/schedule.ts";
+import { exact } from "../shared/time.ts";
 import { Ago, Answer, Empty, Panel, useAnswer } from "./parts.tsx";
 import { api, change, question, say } from "./store.ts";
 
@@ -32,6 +33,7 @@ export function SchedulesPage() {
       version.value++;
       setName("");
       setText("");
+      say(`${name} is scheduled.`);
     } catch (error) {
       say(error instanceof Error ? error.message : String(error));
     }
@@ -156,7 +158,7 @@ function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "r
           {schedule.name} <span class="muted">· {schedule.words}</span>
         </span>
         <span class="muted fine-print" dir="auto">
-          {schedule.state === "active" && schedule.nextMs !== null ? `next ${new Date(schedule.nextMs).toLocaleString()}` : schedule.state}
+          {schedule.state === "active" && schedule.nextMs !== null ? `next ${exact(schedule.nextMs)}` : schedule.state}
           {schedule.why === "" ? "" : ` — ${schedule.why}`} · for {schedule.by.name} · “{schedule.text}”
         </span>
         {schedule.runs.slice(0, 5).map((run) => (
@@ -165,7 +167,7 @@ function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "r
             {run.taskId === null ? null : (
               <>
                 {" "}
-                <a href={`#/tasks/${run.taskId}`}>its task</a>
+                <a href={`#/task/${run.taskId}`}>its task</a>
               </>
             )}
           </span>

@@ -125,9 +125,9 @@ function Proposals(props: { topic: TopicView }) {
       {offers.map(({ id, title, text }) => {
         const pressed = topic.pressed.includes(id);
         return (
-          <div key={id}>
-            <p class="plain" dir="auto">
-              {title}
+          <div key={id} class="proposal">
+            <p dir="auto">
+              <strong>{title}</strong>
             </p>
             <FoldedMarkdown text={text} />
             <span class="card-buttons">
