@@ -91,7 +91,7 @@ test("[Q13] three giant outputs in one step: head, tail, size and id of each, al
     const i = runs.indexOf(command);
     expect([output.startsWith(`${i} begins`), output.endsWith(` ends ${i}`)]).toEqual([true, true]);
     expect(output).toContain(`recall ${artifact}`);
-    expect((await getArtifact(objects.STORE, artifact ?? ""))?.byteLength).toBe(sizes[i]);
+    expect((await getArtifact(objects.STORE, artifact ?? ""))?.bytes.byteLength).toBe(sizes[i]);
   }
   expect(await largestCell(task.stub)).toBeLessThan(limits.maxCellBytes);
   expect(await largestCell(daemon.stub)).toBeLessThan(limits.maxCellBytes);
