@@ -8,7 +8,7 @@ import { becameOf } from "../eval/lib/outcome.ts";
 const [far, known] = [heldOut.map((name) => readSet(name)), readSet("known")];
 const all = setNames.flatMap((name) => readSet(name));
 
-describe("the labelled messages", () => {
+describe("[Q7] the labelled messages", () => {
   test("are at least 200, half of them by somebody who had not seen the rules", () => {
     expect(all.length).toBeGreaterThanOrEqual(200);
     expect(far.flat().length).toBeGreaterThanOrEqual(known.length);
@@ -29,7 +29,7 @@ describe("the labelled messages", () => {
   });
 });
 
-describe("the shipped rules with the offline router", () => {
+describe("[Q7] the shipped rules with the offline router", () => {
   test("[G2] speak or act of their own accord in at most 2 % of the messages where silence is right", () => {
     for (const set of [...far, known]) {
       const outcomes = set.map(playFast);

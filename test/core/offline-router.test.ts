@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { markData, renderMessage } from "../../src/core/context.ts";
+import { countWords } from "../../src/core/manners.ts";
 import { probe } from "../../src/core/router-faults.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
+import { readIntents } from "../../src/llm/offline/read-intents.ts";
 import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import type { Lane } from "../../src/protocol/principal.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
 
@@ -158,7 +161,19 @@ describe("The offline router", () => {
 
   it("greets and helps in a few words", () => {
     expect(reply(ask([machines(studio), trigger("hi")]))).toContain("Hello Member!");
-    expect(reply(ask([trigger("help")]))).toContain("run the tests");
+    const help = reply(ask([trigger("help")]));
+    expect(help).toContain("run the tests");
+    expect(countWords(help)).toBeLessThanOrEqual(limits.maxInstantWords);
+  });
+
+  it.each([
+    ["run only the login tests", "project"],
+    ["run `npm test`", "command"],
+    ["list files", "list"],
+    ["count lines in README.md", "count"],
+    ["what changed?", "changes"],
+  ])("knows the form of its help: %s", (form, kind) => {
+    expect(readIntents(markData(form)).map((intent) => intent.kind)).toEqual([kind]);
   });
 
   describe("is quiet where an answer would only disturb", () => {

@@ -51,7 +51,7 @@ const card = (revision: number, status: TaskCard["status"], over: Partial<TaskCa
 });
 const after = (frames: WidgetServerFrame[], state: Conversation = emptyConversation): Conversation => frames.reduce(applyFrame, state);
 
-test("rows stand in their order and each once, however often and in whatever order they come", () => {
+test("[Q2] rows stand in their order and each once, however often and in whatever order they come", () => {
   const seqs = fc.uniqueArray(fc.integer({ min: 1, max: 50 }), { minLength: 1 });
   fc.assert(
     fc.property(seqs, fc.infiniteStream(fc.nat()), (unique, noise) => {
@@ -69,7 +69,7 @@ test("a repeated row or an older card changes nothing at all", () => {
   expect(applyFrame(state, card(2, "queued"))).toBe(state);
 });
 
-test("a new connection asks for what is missing in each thread", () => {
+test("[Q2] a new connection asks for what is missing in each thread", () => {
   const state = after([welcome, row(root, 4, said("a")), row(root, 2, said("b")), row("thr_topic", 7, reply("c"))]);
   expect(resumeMap(state)).toEqual({ [root]: 4, thr_topic: 7 });
   expect(resumeMap(emptyConversation)).toEqual({});

@@ -128,7 +128,7 @@ test("[WC4] a stop goes down to the children, and the task is stopped when all o
   expect(hear(task, report(b, "done", 1)).task.mode).toMatchObject({ mode: "ended", status: "cancelled" });
 });
 
-test("[WC5] a child that never reports its end counts as lost at its time, once", () => {
+test("[WC5] [Q17] a child that never reports its end counts as lost at its time, once", () => {
   const spawned = decideReply(calling(), reply(spawn("read the docs", 3, { deadlineMinutes: 10 })), replyFacts());
   const lostMs = 1000 + 10 * 60_000 + limits.childLostMs;
   expect(nextMove(spawned.task, [], [], 2000)).toEqual({ move: "sleep", untilMs: lostMs });

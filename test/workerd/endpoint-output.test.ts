@@ -146,7 +146,7 @@ test("[R29] while R2 is down a long result is kept and handed over later; other 
   expect(told.settled).toHaveLength(2);
 });
 
-test("[R13] bytes that are no UTF-8 are kept, counted as they came, and never cut a character in half", async () => {
+test("[R13] [Q14] bytes that are no UTF-8 are kept, counted as they came, and never cut a character in half", async () => {
   const { daemon, told, commandId } = await running("bytes");
   const bytes = new Uint8Array([0xff, 0x80, 0x80, 0x80, 0x80, 0xe2, 0x82, 0xac, 0x41, 0xf0, 0x9f]);
   for (let at = 0; at < bytes.length; at++) daemon.output(commandId, at, bytes.subarray(at, at + 1));

@@ -47,10 +47,14 @@ describe("sending", () => {
     expect(await commentsOf("send/pull")).toHaveLength(1);
   });
 
-  test("cuts what is longer than GitHub takes, and finds it again", async () => {
+  test("[Q14] cuts what is longer than GitHub takes, says that it is not all, and finds it again", async () => {
     const long = message("send/long", "😊".repeat(50_000));
     const sent = await github.send(long, config);
     expect(await github.find(long, config)).toEqual(sent);
+    const body = (await commentsOf("send/long"))[0]?.body ?? "";
+    expect(body.length).toBeLessThanOrEqual(65_536);
+    expect(body).toMatch(/^(?:😊)+\n\n… \*This is only the beginning/u);
+    expect(body).toContain(long.outbound.id);
   });
 
   test.each([

@@ -41,7 +41,7 @@ test("[R4] [Q4] where only the retries arrive, the first of them is taken: a ret
   expect(outcomes).toEqual(["accepted", "duplicate"]);
 });
 
-test("[G7] [Q4] H2: one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
+test("[G7] [Q4] [H2] one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
   const text = "hello h2-token";
   await model("script", { when: "h2-token", replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Hello once." } }] }] });
   const mention = {
@@ -91,7 +91,7 @@ test("[G7] [Q4] H2: one mention that comes as four retries and a second event is
   expect(replies[0]?.headers["idempotency-key"]).toBe(replies[0]?.id);
 });
 
-describe("forged, stale and broken deliveries stop at the door", () => {
+describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
   const payload = { kind: "message", text: "hello" };
   const refused = async (sent: Partial<Parameters<typeof deliverGeneric>[1]>, body: unknown = payload) => {
     const { status, answer } = await deliverGeneric(body, { id: "refused", ...sent });

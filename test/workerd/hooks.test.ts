@@ -1,6 +1,6 @@
-import { abortAllDurableObjects, createExecutionContext, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects, createExecutionContext, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { childId, threadIdOf } from "../../src/core/ids.ts";
 import { addMarker } from "../../src/core/marker.ts";
 import { app } from "../../src/entry/app.ts";
@@ -64,6 +64,10 @@ describe("[Q5] forged and broken input stops at the door", () => {
     const spaced = '{"key": "value",  "num": 1.0}';
     expect((await send(spaced, "00955d3b68b7ef29147357e37ec77699a50ab70fff494360a78789277d848399")).status).toBe(202);
     expect((await send(spaced, "6b1fd8c5c17f02b966256187af76fe7581fcc8950360795079bf97389b35ea51")).status).toBe(401);
+    // Read by one parser as the first, by another as the last: what is signed is neither.
+    const twice = '{"action":"opened","action":"deleted"}';
+    expect((await send(twice, "19ffdbff8bfb8d619ee713e099098834f9ecac7754b7df3bb816be6607aa4b71")).status).toBe(202);
+    expect((await send('{"action":"deleted"}', "19ffdbff8bfb8d619ee713e099098834f9ecac7754b7df3bb816be6607aa4b71")).status).toBe(401);
     const escaped = '{"text":"deploy 😊 \\u2028 caf\\u00e9","n":1.0}';
     expect(new TextEncoder().encode(escaped)).toHaveLength(47);
     expect((await send(escaped, "9593fb9d0fd4300021f093fb88ade7a97001e9b62406065fd612902a96c99482")).status).toBe(202);
@@ -168,7 +172,7 @@ describe("[R1] what is accepted is durable before the answer", () => {
     expect((await stored(trigger.id)).text).toBe(text);
   });
 
-  test("[R3] the same delivery five times at once is one row, and so it is after an eviction", async () => {
+  test("[R3] [Q4] the same delivery five times at once is one row, and so it is after an eviction and three days later", async () => {
     const deliveryId = newDeliveryId();
     const payload = commentOn("dedupe/app", { body: "once" });
     const answers = await Promise.all(Array.from({ length: 5 }, () => deliver("issue_comment", payload, { deliveryId })));
@@ -178,6 +182,11 @@ describe("[R1] what is accepted is durable before the answer", () => {
     const id = answers[0]?.answer.triggers?.[0]?.id ?? "";
     await evictDurableObject(stubOf(id) as unknown as DurableObjectStub);
     expect((await deliver("issue_comment", payload, { deliveryId })).answer.triggers).toMatchObject([{ id, outcome: "duplicate" }]);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3 * 24 * 60 * 60_000 });
+    await runDurableObjectAlarm(stubOf(id) as unknown as DurableObjectStub);
+    const late = await deliver("issue_comment", payload, { deliveryId });
+    vi.useRealTimers();
+    expect(late).toMatchObject({ status: 202, answer: { triggers: [{ id, outcome: "duplicate" }] } });
     const { rows } = await stubOf(id).read({ afterSeq: 0, limit: 100 });
     expect(rows.filter((row) => row.kind === "trigger")).toHaveLength(1);
   });

@@ -2,6 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
+import { defaultRules, judge } from "../../src/core/gate.ts";
 import { makeId, triggerIdOf } from "../../src/core/ids.ts";
 import { type Env, routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent, TaskEvent, ThreadEvent } from "../../src/protocol/events.ts";
@@ -229,6 +230,41 @@ test("[W20] plan A, asked for in the widget, becomes plan B by a comment in the 
   expect(
     (await objects.THREAD.getByName(pull.threadId).read({ afterSeq: 0, limit: 50 })).rows.every((row) => row.kind !== "outbound"),
   ).toBe(true);
+});
+
+test("[Q7] the subscriptions decide: who follows a thread gets what is said there without a mention, elsewhere the gate decides, and the end gives the thread back", async () => {
+  const [a, b] = [unique(), unique()];
+  await workerScript(a, [{ calls: [wait] }, { calls: [wait] }, { calls: [wait] }, { calls: [done("finished")] }]);
+  const one = await startTask(a, a);
+  await until("it waits", async () => (await status(one.taskId)) === "waiting");
+  /** A comment that names nobody, judged as the door does. */
+  const comment = async (name: string, thread: string, text: string, ignored = false) => {
+    const trigger = { ...issueTrigger(name, thread, text), kind: "issue_comment.created", addressed: false };
+    const judged = judge(defaultRules, trigger);
+    const verdict = ignored ? { ...judged, outcome: "ignore" as const } : judged;
+    return { trigger, verdict, appended: await objects.THREAD.getByName(trigger.threadId).append({ trigger, verdict }) };
+  };
+  await evictDurableObject(objects.THREAD.getByName(one.threadId) as never);
+  const followed = await comment(`${a}-1`, a, `use the other branch ${a}`);
+  const ignored = await comment(`${a}-2`, a, `noise for the gate ${a}`, true);
+  for (const word of ["use the other branch", "noise for the gate"])
+    await until(`${word} at the worker`, async () => (await requests("run_command", `Work. ${a}`)).some((body) => body.includes(word)));
+  expect([followed.verdict.outcome, followed.appended.outcome, ignored.appended.outcome]).toEqual(["candidate", "accepted", "accepted"]);
+
+  await routerScript(b, [{ calls: [{ tool: "record", input: { settles: ["$trg"], reason: "between people" } }] }]);
+  const free = await comment(`${b}-1`, b, `use the other branch ${b}`);
+  expect((await until("the router's word", async () => (await decisionsOn(free.trigger.id))[0])).tool).toBe("record");
+  expect((await comment(`${b}-2`, b, `noise for the gate ${b}`, true)).appended.outcome).toBe("ignored");
+
+  await comment(`${a}-3`, a, `that is all ${a}`);
+  await untilStatus(one.taskId, "done");
+  await until("the thread is free", async () => (await threadEvents(one.threadId)).some((event) => event.kind === "thread.unsubscribed"));
+  await evictDurableObject(objects.WORKER_SESSION.getByName(one.taskId) as never);
+  for (const { trigger } of [followed, ignored]) expect(await decisionsOn(trigger.id)).toEqual([]);
+  await routerScript(`late ${a}`, [{ calls: [{ tool: "record", input: { settles: ["$all"], reason: "between people" } }] }]);
+  const late = await comment(`${a}-4`, a, `late ${a}`);
+  expect((await until("the router's word", async () => (await decisionsOn(late.trigger.id))[0])).tool).toBe("record");
+  expect((await requests("run_command", `Work. ${a}`)).some((body) => body.includes(`late ${a}`))).toBe(false);
 });
 
 test("[H3] messages that come while the worker is busy are all in its next input, in order", async () => {

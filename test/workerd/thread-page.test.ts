@@ -100,7 +100,7 @@ describe("a conversation", () => {
     expect(await eventsOf(page.rootThreadId, "thread.accepted")).toHaveLength(2);
   });
 
-  test("after a crash the page resumes by its cursors and has each row exactly once", async () => {
+  test("[Q2] after a crash the page resumes by its cursors and has each row exactly once", async () => {
     const from = await session();
     const page = await Page.ready(from);
     page.message("message-1", "one");
@@ -245,7 +245,7 @@ describe("topics on the page", () => {
     expect(fresh.frames.at(-1)).toEqual({ t: "caught_up" });
   });
 
-  test("frames that a topic hands over twice are shown once, also after an eviction of the root", async () => {
+  test("[Q2] frames that a topic hands over twice are shown once, also after an eviction of the root", async () => {
     const page = await Page.ready(await session());
     page.message("message-1", "run the tests");
     await page.acked("message-1");

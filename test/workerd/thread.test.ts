@@ -376,7 +376,7 @@ describe("saying something", () => {
     expect((await eventsOf(where.threadId, "thread.unsent")).map(({ event }) => event.state)).toEqual(["unknown"]);
   });
 
-  test("[R10] a passing fault is tried again, in order; one for good is shown as failed and the team is told", async () => {
+  test("[R10] [Q3] a passing fault is tried again, in order; one for good is shown as failed and the team is told", async () => {
     const where = await open();
     await control("faults", { on: `POST /repos/${where.place}/`, faults: ["429"], retryAfter: 1 });
     await threadOf(where.threadId).post(intent(where.threadId, { text: "first" }));
@@ -392,15 +392,25 @@ describe("saying something", () => {
     );
   });
 
-  test("[H7] [Q3] what is too old after a restart is not sent but marked expired", async () => {
+  test("[H7] [Q3] what is too old after a restart is not sent but marked expired, and one notice tells the team of all of it", async () => {
     const where = await open();
     await control("faults", { on: `POST /repos/${where.place}/`, faults: ["503", "503", "503"] });
-    await threadOf(where.threadId).post(intent(where.threadId));
+    const lost = [intent(where.threadId), intent(where.threadId), intent(where.threadId)];
+    const noticesOf = async () =>
+      (await bindings.BOARD.getByName("board").snapshot()).notices.filter(({ id }) => lost.some((each) => id === `outbound:${each.id}`));
+    for (const each of lost) await threadOf(where.threadId).post(each);
     await eventually("a try", async () => ((await control(`requests?contains=${where.place}`)) as unknown[]).length > 0);
     await abortAllDurableObjects();
     await at(Date.now() + 30 * 60 * 60_000, async () => {
       await runDurableObjectAlarm(stubOf(where.threadId));
-      await eventually("a final state", async () => ["expired", "unknown"].includes((await stateOf(where.threadId))[0] ?? ""));
+      await eventually("final states", async () =>
+        (await stateOf(where.threadId)).every((state) => ["expired", "unknown"].includes(state)),
+      );
+      await eventually("a notice on the board", async () => {
+        await runDurableObjectAlarm(stubOf(where.threadId));
+        return (await noticesOf()).length > 0;
+      });
+      expect(await noticesOf()).toMatchObject([{ text: expect.stringMatching(/^3 messages for .* did not surely arrive/) }]);
     });
     expect(await commentsOn(where.place)).toHaveLength(0);
   });

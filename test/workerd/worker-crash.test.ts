@@ -141,7 +141,7 @@ test("[R18] a task that is killed again and again goes on from where it was", as
   expect(machine.filter(({ event }) => event.kind === "endpoint.command" && event.state === "queued")).toHaveLength(3);
 });
 
-test("[R20] rows that arrive around a crash are in the next message, once", async () => {
+test("[R20] [Q8] rows that arrive around a crash are in the next message, once", async () => {
   const before = newTask();
   await script(before, [{ ...done("old"), delayMs: 60_000 }, { ...done("old"), delayMs: 800 }, done("new")]);
   await begin(before);

@@ -78,8 +78,10 @@ function markerSecret(config: Config): string {
   return config.sessionSecret;
 }
 
-/** What is longer than a comment is cut where a reader would pause, with its code blocks closed. */
+/** What is longer than a comment is cut where a reader would pause, with its code blocks closed, and says so. */
 function bodyOf(message: OutboundMessage): string {
   const [first = "", ...more] = splitText(message.outbound.text.replaceAll("\0", ""), maxCommentChars);
-  return more.length === 0 ? first : `${first}\n\n…`;
+  return more.length === 0
+    ? first
+    : `${first}\n\n… *This is only the beginning: a comment holds no more. The console has all of it, as ${message.outbound.id}.*`;
 }

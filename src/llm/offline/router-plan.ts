@@ -195,20 +195,18 @@ function remember(settles: string[], text: string, team: boolean, source: string
 
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 
+/** Within the limit of a chat: longer, it would cost a second call and come back cut. */
 const help = (): string =>
   [
-    "I run on the offline model, which needs no account and knows these forms:",
-    "- run the tests (only the login tests), build, lint, typecheck",
-    "- run `any command`",
-    "- search for “text”, find *.md, list the files, show README.md",
-    "- count the lines in FILE, what changed since yesterday?",
+    "My offline model knows:",
+    "- run the tests (only the login tests), build, lint, typecheck, `any command`",
+    "- search for “text”, find *.md, list files, show README.md, count lines in FILE, what changed?",
     "- what is going on?, stop",
-    "- every day at 9 run the tests, every monday at 8:30 …, every 2 hours …, in 10 minutes …, at 2026-12-01 09:00 …",
-    "- list schedules, pause, resume or cancel schedule NAME",
-    "- remember that …, remember for the team that …",
-    "- for owners: stop reacting to NAME, mute acme/app, mute acme/app#12, list policies, policy NAME: its words, switch policy NAME off, undo rul_…",
-    "",
-    realModel,
+    "- every day at 9, every monday at 8:30, every 2 hours, in 10 minutes, at 2026-12-01 09:00 …",
+    "- list schedules, pause/resume/cancel schedule NAME",
+    "- remember (for the team) that …",
+    "- owners: stop reacting to NAME, mute acme/app or acme/app#12, list policies, policy NAME: words, switch policy NAME off, undo rul_…",
+    "More needs a real model: MODEL_PROVIDER, README.",
   ].join("\n");
 
 function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Call[] {
