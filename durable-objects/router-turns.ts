@@ -50,7 +50,7 @@ export class RouterTurns {
     const epoch = store.meta().epoch + 1;
     this.#storage.transactionSync(() => {
       store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
-      alarms.set("turn", "turn", nowMs + limits.heartbeatMs);
+      alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
     });
     this.#alive = epoch;
     void this.#loop(epoch);
@@ -58,8 +58,10 @@ export class RouterTurns {
 
   /** The `turn` deadline: the heartbeat of a living loop, the start of a new one. */
   wake(nowMs: number): number | undefined {
+    const lived = this.#alive !== null;
     this.kick();
-    return this.#alive === null ? this.#restUntilMs(nowMs, false) : nowMs + limits.heartbeatMs;
+    if (this.#alive === null) return this.#restUntilMs(nowMs, false);
+    return nowMs + (lived ? limits.heartbeatMs : limits.takeOverMs);
   }
 
   #mine = (epoch: number): boolean => this.#ledger.store.meta().epoch === epoch;

@@ -29,8 +29,6 @@ import { RouterEffects } from "./router-effects.ts";
 import { RouterSpeculation } from "./router-speculation.ts";
 import { RouterTurns } from "./router-turns.ts";
 
-/** How long after a commit the inbox is looked at, if nothing did at once. */
-const turnFallbackMs = 5_000;
 const pruneMs = 24 * 60 * 60_000;
 
 /** What a turn brought along is measured, and a call that is out is told again when it ends: nobody asks for these by what they name. */
@@ -212,7 +210,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   }
 
   #armTurn(nowMs: number): void {
-    if (this.#store.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + turnFallbackMs);
+    if (this.#store.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
     this.#alarms.setEarlier("prune", "prune", nowMs + pruneMs);
   }
 

@@ -24,9 +24,6 @@ import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
 import { type Answer, askWorkerModel, faultOf, replayStep } from "./worker-model.ts";
 
-/** When work that was to begin at once did not begin, the alarm begins it. */
-const fallbackMs = 5_000;
-
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
   readonly store: WorkerStore;
@@ -72,7 +69,7 @@ export class WorkerLoop {
       loop: () => this.#beat(),
       effects: async () => {
         void this.#sends.kick();
-        return Date.now() + fallbackMs;
+        return Date.now() + limits.takeOverMs;
       },
     });
     // Whoever was here before is gone: what it left is taken up by whatever wakes this object.
@@ -114,22 +111,24 @@ export class WorkerLoop {
     else this.alarms.setAbout("loop", "loop", loopMs);
     const effectMs = this.store.nextEffectMs();
     if (effectMs === null) this.alarms.clear("effects");
-    else this.alarms.setAbout("effects", "effects", effectMs > nowMs ? effectMs : nowMs + fallbackMs);
+    else this.alarms.setAbout("effects", "effects", effectMs > nowMs ? effectMs : nowMs + limits.takeOverMs);
   }
 
   #loopDueMs(task: TaskState, nowMs: number): number | null {
     const move = nextMove(task, this.store.inbox.pending(), this.store.openCommands(), nowMs);
     if (move.move === "sleep") return move.untilMs;
-    return nowMs + (move.move === "call" ? limits.heartbeatMs : fallbackMs);
+    // While this instance has the call out, its heartbeat looks after it.
+    const beats = move.move === "call" && task.lease.epoch === this.#held;
+    return (beats ? this.alarms.due("loop") : null) ?? nowMs + limits.takeOverMs;
   }
 
   /** The heartbeat of a model call that is out; without one, the loop goes on. */
   async #beat(): Promise<number> {
     const nowMs = Date.now();
     const task = this.store.task();
-    if (task !== null && task.lease.epoch === this.#held)
+    if (task === null || task.lease.epoch !== this.#held) void this.#steps.kick();
+    else if (task.lease.untilMs < nowMs + limits.leaseMs / 2)
       this.store.putTask({ ...task, lease: { ...task.lease, untilMs: nowMs + limits.leaseMs } });
-    else void this.#steps.kick();
     return nowMs + limits.heartbeatMs;
   }
 

@@ -94,6 +94,8 @@ export const limits = {
 
   /** A heartbeat alarm keeps an object awake: without an event workerd kills it after 70 to 140 s. */
   heartbeatMs: 20 * secondMs,
+  /** What is to begin at once has this time to begin before the alarm begins it; so has a model call before its first heartbeat: nobody else would miss one that died. */
+  takeOverMs: 3 * secondMs,
   /** A lease of a model loop; whoever wakes the object takes over an expired one. */
   leaseMs: 60 * secondMs,
   /** One model call. */

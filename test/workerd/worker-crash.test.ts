@@ -1,5 +1,6 @@
 import { abortAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
+import { limits } from "../../src/protocol/limits.ts";
 import {
   begin,
   commands,
@@ -57,6 +58,17 @@ test("[R18] a crash in mid-call repeats the call with the same bytes, and says s
     "reserve",
     "settle",
   ]);
+});
+
+test("[R18] a model call that died with its process is made again within seconds, by the object's own alarm", async () => {
+  const before = newTask();
+  await script(before, [{ ...done("never"), delayMs: 60_000 }, done("fine")]);
+  await begin(before);
+  await untilRequests(before, 1);
+  await abortAllDurableObjects();
+  // Only the model server is asked: nobody touches the object.
+  await until("the call again", async () => (await requests(before)).length === 2, limits.takeOverMs + 5_000);
+  await untilStatus(again(before), "done");
 });
 
 test("[R18][W12] the answer of a call that was lost changes nothing when it comes after all", async () => {
