@@ -43,7 +43,6 @@ const metaOf = async (lab: Lab): Promise<RouterMeta> =>
 async function patience(lab: Lab): Promise<void> {
   await runInDurableObject(lab.router as never, (_instance: unknown, state: DurableObjectState) => {
     state.storage.sql.exec("UPDATE meta SET body = json_set(body, '$.apartMs', 0, '$.retryAtMs', 0)");
-    state.storage.sql.exec("UPDATE deadline SET due_ms = 0 WHERE id = 'turn'");
   });
   await lab.router.poke();
 }
