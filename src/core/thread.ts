@@ -231,6 +231,8 @@ export function toRow(
         title: event.title,
         triggerId: event.triggerId,
       };
+    case "thread.held":
+    case "thread.stale":
     case "thread.duplicate":
     case "thread.subscribed":
     case "thread.unsubscribed":

@@ -13,6 +13,10 @@ import type { Amendment, Trigger, Verdict } from "./trigger.ts";
 export type ThreadEvent =
   /** Inbound ledger, opened: durable, will be decided. */
   | { kind: "thread.accepted"; trigger: Trigger; verdict: Verdict; mode: "decide" | "observe"; subscribers: string[] }
+  /** Durable too, and a row in its order: an edit or deletion that waits for its original. */
+  | { kind: "thread.held"; trigger: Trigger; verdict: Verdict; untilMs: number }
+  /** A version of a text that is older than the row `newer`: shown to nobody. */
+  | { kind: "thread.stale"; trigger: Trigger; newer: string }
   /** `of`: the delivery that was taken; `by`: what showed that this one, `deliveryId`, is the same. */
   | { kind: "thread.duplicate"; triggerId: string; deliveryId?: string; of?: string; by?: "event id" | "message key" }
   | { kind: "thread.subscribed"; taskId: string; fromSeq: number; cutSeq: number; decisionId: string }

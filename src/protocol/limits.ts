@@ -112,6 +112,10 @@ export const limits = {
   /** Outbound messages older than this are not sent after a restart, but reported. */
   outboundMaxAgeInstantMs: 10 * minuteMs,
   outboundMaxAgeStructuredMs: 24 * hourMs,
+  /** An original that is older than this when its edit comes was delivered, or is not on its way any more. */
+  originalDelayMs: 2 * minuteMs,
+  /** So long an edit waits for an original that may be on its way: sources deliver out of order by seconds. */
+  originalWaitMs: 10 * secondMs,
   /** Text of one proposal: the largest body that a provider of ours takes. */
   maxOfferChars: 60_000,
   /** Proposals of one task over its life. */

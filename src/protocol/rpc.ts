@@ -26,6 +26,10 @@ export type AppendResult =
   | { outcome: "duplicate"; triggerId: TriggerId; seq: number }
   /** Unsubscribed and the gate said `ignore`: nothing was written. */
   | { outcome: "ignored"; triggerId: TriggerId; rule: string }
+  /** An edit or a deletion whose original may still come: a row when it did, or in a moment. */
+  | { outcome: "held"; triggerId: TriggerId }
+  /** An earlier version of a text whose newer one is a row: it is in the log, and nobody is shown it. */
+  | { outcome: "stale"; triggerId: TriggerId; seq: number }
   /** Our own message came back: it confirmed an outbound row. */
   | { outcome: "confirmed"; triggerId: TriggerId; outboundId: string };
 

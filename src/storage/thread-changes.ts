@@ -24,23 +24,30 @@ import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import { topicLogKey } from "./thread-page.ts";
 import type { ThreadRoom } from "./thread-room.ts";
-import type { ThreadAbout } from "./thread-store.ts";
+import type { ThreadAbout, ThreadStore } from "./thread-store.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 type Accepted = Extract<ThreadEvent, { kind: "thread.accepted" }>;
 
+const aboutOf = (store: ThreadStore, { trigger }: Accepted): ThreadAbout => {
+  const { place, source, threadId, threadKey, threadTitle: title, threadUrl } = trigger;
+  const { url: oldUrl, ...known }: ThreadAbout = store.about() ?? { threadId, source, place, threadKey, title };
+  const url = threadUrl ?? oldUrl;
+  return { ...known, title, ...(url === undefined ? {} : { url }) };
+};
+
 /** A new row of the outside world. Returns its sequence number. */
 export function accept(room: ThreadRoom, event: Accepted): number {
-  const { place, source, threadId, threadKey, threadTitle: title, threadUrl } = event.trigger;
-  const { url: oldUrl, ...known }: ThreadAbout = room.store.about() ?? { threadId, source, place, threadKey, title };
-  const url = threadUrl ?? oldUrl;
-  const about = { ...known, title, ...(url === undefined ? {} : { url }) };
+  const about = aboutOf(room.store, event);
   const waitedFor = event.mode === "observe" || isForRouter(event) || about.rootThreadId !== undefined;
   if (!waitedFor) return room.keep(about, (nowMs) => room.store.accept(event, nowMs));
-  return room.commit((nowMs) => {
-    room.store.setAbout(about);
-    return room.store.accept(event, nowMs);
-  });
+  return room.commit((nowMs) => acceptInside(room.store, event, nowMs));
+}
+
+/** The same inside a commit. */
+export function acceptInside(store: ThreadStore, event: Accepted, nowMs: number): number {
+  store.setAbout(aboutOf(store, event));
+  return store.accept(event, nowMs);
 }
 
 /** [G7] Of triggers that came again the log says so, and by what each was known. */

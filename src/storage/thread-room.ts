@@ -14,6 +14,7 @@ import type { Carrier } from "./outbound-ledger.ts";
 import { markDecision } from "./policies.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
 import { ThreadDrafts } from "./thread-drafts.ts";
+import { takeOverdue } from "./thread-editions.ts";
 import { indexThread } from "./thread-index.ts";
 import { tellOffers } from "./thread-offers.ts";
 import type { Act } from "./thread-page.ts";
@@ -73,6 +74,7 @@ export class ThreadRoom {
         void this.#offers.kick();
         return Date.now() + limits.heartbeatMs;
       },
+      editions: async () => takeOverdue(this),
       index: () => this.#index(),
       digest: () => this.#digest(),
       draft: (deadline) => this.drafts.onDeadline(deadline),

@@ -8,6 +8,7 @@ import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { deadlineTables } from "./alarm-mux.ts";
+import { EditionStore, editionTables } from "./edition-store.ts";
 import { EventLog, logTables } from "./event-log.ts";
 import { OfferStore, offerTables } from "./offer-store.ts";
 import { OutboundLedger, outboundSchema } from "./outbound-ledger.ts";
@@ -40,7 +41,7 @@ CREATE TABLE IF NOT EXISTS card (task_id TEXT PRIMARY KEY, revision INTEGER NOT 
 CREATE TABLE IF NOT EXISTS released (task_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (task_id, seq)) WITHOUT ROWID;
 ${outboundSchema}${pageSchema}`;
 
-const tables: Tables = { version: 1, parts: [schema, logTables, offerTables, deadlineTables] };
+const tables: Tables = { version: 2, parts: [schema, logTables, offerTables, editionTables, deadlineTables] };
 
 /** An answer to us comes within so many rows. */
 const saidLatelyRows = 8;
@@ -50,6 +51,7 @@ export class ThreadStore {
   readonly outbound: OutboundLedger;
   readonly page: ThreadPage;
   readonly offers: OfferStore;
+  readonly editions: EditionStore;
   readonly #sql: SqlStorage;
   /** Rows up to here are not for the router; rows never change. */
   #routerPassedSeq = 0;
@@ -73,6 +75,7 @@ export class ThreadStore {
     this.outbound = new OutboundLedger(storage, this.log);
     this.page = new ThreadPage(storage.sql, this.log);
     this.offers = new OfferStore(storage.sql, this.log, this.outbound);
+    this.editions = new EditionStore(storage.sql);
   }
 
   /** After a transaction that rolled back: what it left in memory was never true. */

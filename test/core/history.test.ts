@@ -156,6 +156,25 @@ describe("the history checker", () => {
     ["R3", "a decision that was committed twice", ({ router }) => router.push(decision("dec_1", []))],
     ["R3", "a row that entered a worker twice", ({ task: log }) => log.push(inbox("row1-again", 1))],
     ["R5", "rows that reached a worker out of order", ({ task: log }) => log.push(...log.splice(0, 1))],
+    [
+      "R5",
+      "an original that is a row after its edit",
+      ({ thread: log }) => {
+        const version = (name: string, kind: string): SwitchyardEvent => {
+          const { trigger: of, ...rest } = accepted(name, "observe") as Extract<SwitchyardEvent, { kind: "thread.accepted" }>;
+          return { ...rest, trigger: { ...of, kind, externalId: "55" } };
+        };
+        log.push(version("d8", "issue_comment.edited"), version("d9", "issue_comment.created"));
+      },
+    ],
+    [
+      "R5",
+      "an edit that still waits for its original",
+      ({ thread: log }) => {
+        const { trigger: of, verdict } = accepted("d9", "observe") as Extract<SwitchyardEvent, { kind: "thread.accepted" }>;
+        log.push({ kind: "thread.held", trigger: of, verdict, untilMs: 1 });
+      },
+    ],
     ["R7", "a row that never reached its subscriber", ({ task: log }) => log.pop()],
     ["R8", "a status that does not follow", ({ task: log }) => log.push({ kind: "task.status", from: "queued", to: "done", why: "" })],
     ["R17", "a status after the end", ({ task: log }) => log.push({ kind: "task.status", from: "done", to: "running", why: "" })],

@@ -1,6 +1,7 @@
 // The history checker: reads the event logs of objects and says which invariants they break. It needs no running system,
 // and judges only by the logs that it gets: a rule about two objects is checked when both logs are there.
 import { ownerOf } from "../../src/core/ids.ts";
+import { editionOf } from "../../src/core/thread-editions.ts";
 import type { Logged, SwitchyardEvent } from "../../src/protocol/events.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import { finalStatuses } from "../../src/protocol/task.ts";
@@ -32,6 +33,7 @@ export function checkHistory(logs: readonly ObjectLog[]): string[] {
     ...logs.flatMap(gaps),
     ...history.threads.flatMap((log) => [
       ...acceptedOnce(log),
+      ...editsAfterOriginals(log),
       ...acceptedAreDecided(log, history),
       ...subscribersGetAll(log, history),
       ...outbound(log, history),
@@ -98,6 +100,21 @@ const hasRow = (task: ObjectLog, threadId: string, seq: number): boolean =>
   only(task, "task.inbox").some(({ event }) => event.threadId === threadId && event.threadSeq === seq) ||
   only(task, "task.rejected").some(({ event }) => event.threadId === threadId && event.threadSeq === seq) ||
   only(task, "task.released").some(({ event }) => event.threadId === threadId && event.threadSeqs.includes(seq));
+
+/** [R5] Of one text no original is a row after its edit or deletion, unless it has the newest words; what waited for one is a row, or known to be old. */
+function editsAfterOriginals(log: ObjectLog): string[] {
+  const changed = new Set<string>();
+  const late = only(log, "thread.accepted").flatMap(({ event: { trigger } }) => {
+    const edition = editionOf(trigger);
+    if (edition === null) return [];
+    const isLate = edition.what === "original" && changed.has(edition.subject) && trigger.facts?.edited === undefined;
+    if (edition.what !== "original") changed.add(edition.subject);
+    return isLate ? [`R5: ${trigger.id} is an original after its edit in ${log.object}`] : [];
+  });
+  const taken = new Set(only(log, "thread.accepted").map(({ event }) => event.trigger.id));
+  const lost = only(log, "thread.held").filter(({ event }) => !taken.has(event.trigger.id));
+  return [...late, ...lost.map(({ event }) => `R5: ${event.trigger.id} waited for its original in ${log.object}, and is no row`)];
+}
 
 /** [R5] [R7] Each subscriber gets each row of its range, in order. */
 function subscribersGetAll(log: ObjectLog, { tasks }: History): string[] {

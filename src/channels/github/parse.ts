@@ -54,7 +54,14 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
         ...changeOrWords(payload, issue, action, said, delivery),
         ...(assigned ? assignment(`Issue #${issue.number} was assigned to ${delivery.login}.`, said) : {}),
         externalId: issue.id,
-        facts: { action, label: payload.label?.name, assignee: payload.assignee?.login, reason: issue.state_reason, url: issue.html_url },
+        facts: {
+          action,
+          label: payload.label?.name,
+          assignee: payload.assignee?.login,
+          reason: issue.state_reason,
+          url: issue.html_url,
+          ...timesOf(action, issue),
+        },
       },
     ];
   },
@@ -69,7 +76,13 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
         kind,
         ...said,
         externalId: comment.id,
-        facts: { action, url: comment.html_url, words: action === "created" && isSmallTalk(comment.body ?? "") ? "talk" : null, ...echo },
+        facts: {
+          action,
+          url: comment.html_url,
+          words: action === "created" && isSmallTalk(comment.body ?? "") ? "talk" : null,
+          ...timesOf(action, comment),
+          ...echo,
+        },
       },
     ];
   },
@@ -97,6 +110,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           merged: pull.merged ? "true" : null,
           draft: pull.draft ? "true" : null,
           self: echo.length > 0 ? "marked" : null,
+          ...timesOf(action, pull),
           ...headFacts(pull),
         },
       },
@@ -121,6 +135,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           ...headFacts(payload.pull_request),
           sha: review.commit_id ?? payload.pull_request.head.sha,
           url: review.html_url,
+          ...timesOf(action, { created_at: review.submitted_at, updated_at: null }),
           ...echo,
         },
       },
@@ -146,6 +161,7 @@ const parsers: { [E in GitHubEvent]: Parser<E> } = {
           path: head.fork ? null : comment.path,
           in_reply_to: comment.in_reply_to_id ? String(comment.in_reply_to_id) : null,
           url: comment.html_url,
+          ...timesOf(action, comment),
           ...echo,
         },
       },
@@ -255,6 +271,10 @@ const subjectWords = (subject: Subject, delivery: Delivery): Words => ({
 });
 
 const isUs = (user: GitHubUser, delivery: Delivery): boolean => user?.login.toLowerCase() === delivery.login.toLowerCase();
+
+/** When an edit or a deletion was made, and of what age its original is: by that a thread puts them in order. */
+const timesOf = (action: string, of: { created_at: string | null; updated_at: string | null }): DraftInput["facts"] =>
+  /^(edited|deleted|dismissed)$/.test(action) ? { created: of.created_at, updated: of.updated_at } : {};
 
 const byPeople = (actors: [Actor, ...Actor[]]): Source => ({ kind: "people", actors });
 

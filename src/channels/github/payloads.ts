@@ -21,6 +21,8 @@ const from = orNull(z.object({ from: text }));
 const changes = orNull(z.object({ title: from, body: from }));
 const named = orNull(z.object({ name: text }));
 
+const times = { created_at: text, updated_at: text };
+
 const base = { action: text, repository, sender: user };
 
 const issue = z.object({
@@ -31,6 +33,7 @@ const issue = z.object({
   html_url: text,
   user,
   author_association: text,
+  ...times,
   state_reason: text,
   pull_request: orNull(z.object({})),
 });
@@ -41,6 +44,7 @@ const comment = z.object({
   html_url: text,
   user,
   author_association: text,
+  ...times,
   path: text,
   commit_id: text,
   in_reply_to_id: orNull(id),
@@ -54,6 +58,7 @@ const pull = z.object({
   html_url: text,
   user,
   author_association: text,
+  ...times,
   merged: flag,
   draft: flag,
   head: z.object({ ref: text, sha: text, repo: headRepository }),
@@ -61,7 +66,16 @@ const pull = z.object({
 });
 export type GitHubPull = z.infer<typeof pull>;
 
-const review = z.object({ id, body: text, state: text, html_url: text, user, author_association: text, commit_id: text });
+const review = z.object({
+  id,
+  body: text,
+  state: text,
+  html_url: text,
+  user,
+  author_association: text,
+  submitted_at: text,
+  commit_id: text,
+});
 
 const checkPull = z.object({
   number,

@@ -57,6 +57,14 @@ export function describeEvent(event: SwitchyardEvent): Line {
         trigger.text,
       );
     }
+    case "thread.held":
+      return { filter: "detail", text: `${event.trigger.kind} came before its original and waits for it`, ids: [event.trigger.id] };
+    case "thread.stale":
+      return {
+        filter: "detail",
+        text: `${event.trigger.kind} came after a newer version of the same words: kept, and shown to nobody`,
+        ids: [event.trigger.id, event.newer],
+      };
     case "thread.duplicate":
       return {
         filter: "detail",
