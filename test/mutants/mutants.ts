@@ -52,6 +52,15 @@ export const mutants: Mutant[] = [
     tests: ["test/workerd/thread.test.ts"],
   },
   {
+    invariant: "R5",
+    does: "An edit that comes before its original is a row at once.",
+    file: "src/core/thread-editions.ts",
+    from: '? { do: "hold" } : { do: "take" };',
+    to: '? { do: "take" } : { do: "take" };',
+    project: "pure",
+    tests: ["test/core/thread-editions.test.ts"],
+  },
+  {
     invariant: "R7",
     does: "Of the subscribers of a thread only the first gets its rows.",
     file: "src/storage/thread-delivery.ts",
