@@ -13,11 +13,10 @@ import type { TaskCard } from "../src/protocol/task.ts";
 import type { ThreadRow } from "../src/protocol/thread.ts";
 import { type WidgetServerFrame, widgetClose } from "../src/protocol/widget-frames.ts";
 import { releasePolicyInForce } from "../src/storage/release-policy.ts";
-import { planFor } from "../src/storage/thread-append.ts";
+import { planFor, takeInOrder } from "../src/storage/thread-append.ts";
 import { attachTopic, note, openTopic, post, release, repeat, subscribe, unsubscribe } from "../src/storage/thread-changes.ts";
 import { callTimeoutMs } from "../src/storage/thread-delivery.ts";
 import { draftPlace } from "../src/storage/thread-drafts.ts";
-import { takeInOrder } from "../src/storage/thread-editions.ts";
 import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
@@ -78,11 +77,10 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId: trigger.id, seq: plan.seq };
       case "accept": {
-        const room = this.#open();
-        const { result, seqs } = takeInOrder(room, plan.event);
-        for (const seq of seqs) this.#show(room, seq);
+        const { result, seqs } = takeInOrder(this.#open(), plan.event);
+        for (const seq of seqs) this.#show(this.#open(), seq);
         await faultPoint(this.#config.faultUrl, "thread.committed");
-        room.kick();
+        this.#opened?.kick();
         return result;
       }
     }
