@@ -54,7 +54,7 @@ const byVersion = (a: KnownEdition, b: KnownEdition): number =>
 export const inOrder = <E extends KnownEdition>(held: readonly E[]): E[] => [...held].sort(byVersion);
 
 /**
- * [T12] Where a version goes. `known`: its edits and deletion that came before it. An edit waits for an original that may still come; an
+ * [T20] Where a version goes. `known`: its edits and deletion that came before it. An edit waits for an original that may still come; an
  * earlier version after a later one is never shown as if it were newer. `asksMore`: the original asks the router for more than the row
  * `seq` did, so that it is judged all the same, by its newest words.
  */

@@ -57,7 +57,7 @@ describe("where a version goes", () => {
     expect(placeOf(edition("edit", "z"), [row("edit", "a"), row("deletion", "a", 4)], none, none)).toMatchObject({ do: "stale" });
   });
 
-  test("[T12] [R1] [R5] a late original that asks the router for more is judged all the same; not when it was deleted", () => {
+  test("[T20] [R1] [R5] a late original that asks the router for more is judged all the same; not when it was deleted", () => {
     expect(placeOf(edition("original"), [row("edit")], none, (seq) => seq === 3)).toEqual({ do: "take_as", seq: 3 });
     expect(placeOf(edition("original"), [row("edit"), row("deletion", "", 4)], none, () => true)).toMatchObject({ do: "stale" });
     expect(asksMoreThan(accepted("request"), accepted("record"))).toBe(true);
@@ -76,7 +76,7 @@ describe("where a version goes", () => {
   });
 });
 
-test("[T12] [R5] in whatever order the versions of a text come, and however long between, the rows are in theirs and none is lost", () => {
+test("[T20] [R5] in whatever order the versions of a text come, and however long between, the rows are in theirs and none is lost", () => {
   const at = (n: number): string => `2026-11-30T09:00:0${n}Z`;
   const versions: (Edition & { id: string })[] = [
     { id: "original", subject: "s", what: "original", at: "", young: true },

@@ -90,7 +90,7 @@ async function issueOf() {
 }
 
 describe("an edit before its original", () => {
-  test("[T12] [R5] of a comment waits, survives an eviction, and reaches router and worker after it, in the order in which it was made", async () => {
+  test("[T20] [R5] of a comment waits, survives an eviction, and reaches router and worker after it, in the order in which it was made", async () => {
     watchWorkers();
     const { threadId, comment, said, whole } = await issueOf();
     const { answer } = await comment(1, "created", "the first");
@@ -129,7 +129,7 @@ describe("an edit before its original", () => {
     expect(await whole()).toEqual([]);
   });
 
-  test("[T12] [R1] [R5] a late original that asks us for work is judged all the same, by its newest words", async () => {
+  test("[T20] [R1] [R5] a late original that asks us for work is judged all the same, by its newest words", async () => {
     const { threadId, comment, said, whole, later } = await issueOf();
     const [old, now] = ["@switchyard-bot please oil the gate", "@switchyard-bot please paint the gate"];
     expect(outcomes((await comment(2, "edited", now, 1, old)).answer)).toEqual(["held"]);
