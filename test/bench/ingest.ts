@@ -196,15 +196,14 @@ async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generato
     perSecond: null,
     keepIds: false,
   });
-  let statePath = "";
+  const { promise: underWay, resolve: begun } = Promise.withResolvers<void>();
+  const killing = underWay.then(() => sleep(killAfterMs)).then(() => deployment.kill());
   const before = await generator.run(
     { port: deployment.port, workload, connections: closedConnections, seconds: 60, perSecond: null, keepIds: true },
-    () =>
-      void sleep(killAfterMs).then(async () => {
-        statePath = await deployment.kill();
-      }),
+    begun,
   );
-  const after = await Deployment.start({ modelUrl, statePath });
+  // The load ends as its connections break, before the runtime is put away: what goes on must go on from that state.
+  const after = await Deployment.start({ modelUrl, statePath: await killing });
   try {
     const reached = before.acknowledged.reduce((highest, { n }) => Math.max(highest, n), 0) + 100;
     const again = await generator.run({
