@@ -182,6 +182,15 @@ async function rowsOfAnEvent(modelUrl: string, generator: LoadGenerator) {
   }
 }
 
+/** How many rows each trigger has in its thread. */
+async function rowsOf(deployment: Deployment, acknowledged: readonly { id: string }[]): Promise<Map<string, number>> {
+  const rows = new Map<string, number>();
+  for (const threadId of new Set(acknowledged.map(({ id }) => ownerOf(id, "thr") ?? "")))
+    for (const { event } of await deployment.events("THREAD", threadId))
+      if (event.kind === "thread.accepted") rows.set(event.trigger.id, (rows.get(event.trigger.id) ?? 0) + 1);
+  return rows;
+}
+
 /** The runtime is killed under load and starts again on its state; the senders deliver again what was not answered, and some that was. */
 async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generator: LoadGenerator) {
   const deployment = await Deployment.start({ modelUrl });
@@ -205,6 +214,8 @@ async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generato
   // The load ends as its connections break, before the runtime is put away: what goes on must go on from that state.
   const after = await Deployment.start({ modelUrl, statePath: await killing });
   try {
+    // Looked at before anything is delivered again: that would mend what the kill lost.
+    const kept = await rowsOf(after, before.acknowledged);
     const reached = before.acknowledged.reduce((highest, { n }) => Math.max(highest, n), 0) + 100;
     const again = await generator.run({
       port: after.port,
@@ -214,12 +225,9 @@ async function killed({ killAfterMs }: IngestOptions, modelUrl: string, generato
       perSecond: null,
       keepIds: true,
     });
-    const acknowledged = new Set([...before.acknowledged, ...again.acknowledged].map(({ id }) => id));
-    const rows = new Map<string, number>();
-    for (const threadId of new Set([...acknowledged].map((id) => ownerOf(id, "thr") ?? "")))
-      for (const { event } of await after.events("THREAD", threadId))
-        if (event.kind === "thread.accepted") rows.set(event.trigger.id, (rows.get(event.trigger.id) ?? 0) + 1);
-    const missing = [...acknowledged].filter((id) => !rows.has(id)).length;
+    const rows = await rowsOf(after, [...before.acknowledged, ...again.acknowledged]);
+    const missing =
+      before.acknowledged.filter(({ id }) => !kept.has(id)).length + again.acknowledged.filter(({ id }) => !rows.has(id)).length;
     const doubled = [...rows.values()].filter((times) => times > 1).length;
     return {
       figures: { "acknowledged before the kill": before.acknowledged.length, "connections that it broke": before.broken },
