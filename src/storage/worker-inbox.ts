@@ -9,6 +9,9 @@ import { hasTable, type Part } from "./tables.ts";
 /** Items up to `throughSeq` are closed, but for those that wait for a step and those of the backlog; later ones wait. */
 type Mark = { throughSeq: number; waiting: number[]; held: number[] };
 
+/** A long work that hears nothing new writes the mark this rarely; what is looked through for what waits is no longer than that. */
+const markEveryRows = 100;
+
 const tells = (event: TaskEvent, key: string): boolean =>
   (event.kind === "task.inbox" || event.kind === "task.rejected") && event.itemId === key;
 
@@ -57,7 +60,7 @@ export class WorkerInbox {
   move({ edited, moved, consumed }: Pick<Change, "edited" | "moved" | "consumed">): void {
     for (const { seq, item } of edited) this.#sql.exec("UPDATE log SET item = ? WHERE seq = ?", JSON.stringify(item), seq);
     const moves = [...moved, ...(consumed?.seqs.map((seq) => ({ seq, step: consumed.step as number | null })) ?? [])];
-    if (moves.length === 0) return;
+    if (moves.length === 0 && this.#log.headSeq() - this.#mark().throughSeq < markEveryRows) return;
     const waiting = new Set(this.pending().map(({ seq }) => seq));
     const held = new Set(this.#mark().held);
     for (const { seq, step } of moves) {

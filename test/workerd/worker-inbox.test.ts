@@ -1,7 +1,7 @@
 // The inbox of a worker session is its log: counted in rows, and taken over from the tables of an earlier version.
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { begin, card, deliver, done, events, newTask, requests, row, script, type TestTask, untilStatus } from "./worker-helpers.ts";
+import { begin, card, deliver, done, events, newTask, requests, row, script, type TestTask, until, untilStatus } from "./worker-helpers.ts";
 
 type Sql = DurableObjectState["storage"]["sql"];
 const inside = <T>(task: TestTask, what: (sql: Sql, kv: SyncKvStorage) => T): Promise<T> =>
@@ -41,6 +41,31 @@ test("[Q8] a row that waits is two rows of the log, a known one is none, and a s
   await untilStatus(task, "done");
   expect((await requests(task))[1]?.at(-1)?.content).toMatch(/m1[\s\S]*m2[\s\S]*m3[\s\S]*m4[\s\S]*go on/);
   expect(await inside(task, (sql) => sql.exec("SELECT body FROM inbox_mark").toArray())).toHaveLength(1);
+});
+
+test("a long work that hears nothing new looks through a bounded part of its log, and keeps what is queued", async () => {
+  const task = newTask({ maxModelCalls: 60 });
+  const noted = Array.from({ length: 50 }, (_, n) => ({ calls: [{ tool: "note", input: { kind: "fact", text: `found ${n}` } }] }));
+  await script(task, [asking, ...noted, asking, done("all"), done("the queued one as well")]);
+  await begin(task);
+  await untilStatus(task, "waiting");
+  await deliver(task, queued(task, 1, "and then this"));
+  await deliver(task, row(task, 2, "go on"));
+  await until("it asks again", async () => {
+    const { status, modelCalls } = await card(task);
+    return status === "waiting" && modelCalls === 52;
+  });
+  await evictDurableObject(task.stub as never);
+  const { head, mark } = await inside(task, (sql) => ({
+    head: sql.exec<{ head: number }>("SELECT MAX(seq) AS head FROM log").one().head,
+    mark: JSON.parse(sql.exec<{ body: string }>("SELECT body FROM inbox_mark").one().body) as { throughSeq: number; held: number[] },
+  }));
+  expect(head).toBeGreaterThan(150);
+  expect(head - mark.throughSeq).toBeLessThan(110);
+  expect(mark.held).toHaveLength(1);
+  await deliver(task, row(task, 3, "thanks, go on"));
+  await untilStatus(task, "done");
+  expect((await requests(task)).at(-1)?.at(-1)?.content).toContain("and then this");
 });
 
 /** As an earlier version kept it: the items in a table of their own, each with the step that took it, and the log without them. */
