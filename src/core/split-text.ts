@@ -131,7 +131,8 @@ function blocksOf(text: string): Block[] {
         closeAt: text.length,
         end: text.length + 1,
         marks,
-        info: info.length > maxInfoChars ? "" : info,
+        // With a mark of its own in it, it would make another fence of the marks.
+        info: info.length > maxInfoChars || info.includes(marks.charAt(0)) ? "" : info,
       };
       blocks.push(open);
     } else if (marks[0] === open.marks[0] && marks.length >= open.marks.length) {

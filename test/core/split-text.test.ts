@@ -75,6 +75,13 @@ describe("[H9] code fences", () => {
   });
 });
 
+test("[H9] a first line that goes on with marks is not repeated as if it were a language", () => {
+  const text = `\n\`\`\`${" ".repeat(50)}\`inline `;
+  const chunks = splitText(text, 60);
+  expect(chunks.every((chunk) => !openAtEnd(chunk))).toBe(true);
+  expect(bodies(text, 60)).toBe(text);
+});
+
 test("prose breaks where a reader would pause", () => {
   expect(splitText("One sentence is here. Another one follows, and it is longer.", 40)).toEqual([
     "One sentence is here. ",
