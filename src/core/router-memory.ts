@@ -4,7 +4,7 @@ import type { RouterEvent } from "../protocol/events.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
 import type { FactKind, FactReach } from "../protocol/router-tools.ts";
-import { audienceOf, teamAudience, webAudience } from "./audience.ts";
+import { audienceOf, mayFlow, teamAudience, webAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger } from "./router.ts";
 
@@ -37,6 +37,13 @@ export const factAudience = (fact: Pick<Fact, "kind" | "for" | "source" | "place
   if (reachOf(fact) === "team") return teamAudience;
   return fact.source === "web" ? webAudience(fact.by.id) : `${fact.source} ${fact.place}`;
 };
+
+/** [RD10] A fact takes the place of another where that one may be heard, and only for all who knew it: else both stay. */
+export function mayReplace(old: Fact, fact: Fact): boolean {
+  const said = factAudience({ ...fact, for: "here" });
+  const reach = factAudience(fact);
+  return mayFlow(factAudience(old), said) && (reach === teamAudience || reach === factAudience(old));
+}
 
 /** Something that can be found by words. */
 export type MemoryEntry = {

@@ -73,15 +73,15 @@ const allowsWords = ({ speculation }: Pick<PolicyInput, "speculation">): string 
   return `lets work start by itself in ${places}, with ${callsPerTask} model calls a task and ${callsPerDay} a day, until ${maxWastedCalls} were wasted in a week`;
 };
 
-/** The policy as it would be, beside how it is. */
+/** [RD9] The policy as it would be, with all of its words, beside how it is. */
 export function changeWords(known: SavedPolicy | undefined, change: PolicyChange): string | null {
   const next = changed(known, change);
   if (next === null) return null;
   const state = next.enabled ? "on" : "off";
   const allows = next.speculation === undefined && known?.speculation === undefined ? "" : `; it ${allowsWords(next)}`;
-  if (known === undefined) return `a new policy “${change.id}”, ${state}: “${excerpt(next.text, 400)}”${allows}`;
+  if (known === undefined) return `a new policy “${change.id}”, ${state}: “${next.text}”${allows}`;
   const was = known.enabled ? "on" : "off";
-  const words = next.text === known.text ? "with the same words" : `“${excerpt(known.text, 200)}” → “${excerpt(next.text, 300)}”`;
+  const words = next.text === known.text ? "with the same words" : `“${excerpt(known.text, 200)}” → “${next.text}”`;
   return `the policy “${change.id}” (version ${known.version}), ${was === state ? state : `${was} → ${state}`}, ${words}${allows}`;
 }
 

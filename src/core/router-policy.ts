@@ -3,12 +3,13 @@
 import type { GateRule } from "../protocol/gate.ts";
 import type { Policy, PolicyChange } from "../protocol/policy.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
-import { excerpt } from "./context.ts";
+import { excerpt, markData } from "./context.ts";
 import { judge } from "./gate.ts";
 import { makeId } from "./ids.ts";
 import type { QueuedTrigger } from "./router.ts";
 import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { chatPrefix, ruleWords } from "./router-policy-words.ts";
+import { visible } from "./structured.ts";
 
 /** What an owner was shown: a rule of the gate, or a change of a policy. */
 export type Proposal = { id: string; rule?: GateRule; change?: PolicyChange; threadId: string; by: string; atMs: number; saved: boolean };
@@ -49,7 +50,7 @@ export function planPolicy(
     const id = input.confirm ?? input.undo ?? "";
     // A model's word is not enough: the owner has to have said it.
     const verb = input.confirm === undefined ? "undo" : "confirm";
-    if (!/^rul_[a-z0-9]+$/.test(id) || !trigger.text.toLowerCase().includes(id))
+    if (!/^rul_[a-z0-9]+$/.test(id) || !saysSo(trigger.text, verb, id))
       return { refused: `The owner has to answer with the words “${verb} rul_…”: ask for them.` };
     const proposal = view.proposals.find((each) => each.id === id || each.rule?.id === `${chatPrefix}${id}`);
     if (input.confirm === undefined) {
@@ -84,7 +85,7 @@ export function planPolicy(
       return { refused: "Say in `change` what its new text is, or whether it is on." };
     const change: PolicyChange = {
       id,
-      ...(text === undefined ? {} : { text: stripMarkers(text) }),
+      ...(text === undefined ? {} : { text: stripMarkers(visible(text)) }),
       ...(on === undefined ? {} : { on }),
       ...(speculation === undefined ? {} : { speculation }),
     };
@@ -108,6 +109,20 @@ export function planPolicy(
     { ...about, rule },
   );
 }
+
+const quotes = "[\"“”„'‘’`]*";
+const politely = "(?:(?:yes|ok|okay|please|ja|bitte)[\\s,.:!]+)*";
+
+/** [RD9] Whether somebody said it: in a line of their own words, and nothing else in it. Quoted, asked about, or refused it is not said. */
+const saysSo = (text: string, verb: "confirm" | "undo", id: string): boolean =>
+  markData(text)
+    .text.split("\n")
+    .some((line) =>
+      new RegExp(
+        `^\\s*(?:@[\\w-]+[\\s,:]+)?${politely}${quotes}${verb}\\s+${quotes}${id}${quotes}[\\s,.!]*(?:please|thanks|thank you|bitte|danke)?[\\s.!]*$`,
+        "iu",
+      ).test(line),
+    );
 
 function ruleOf(input: PolicyCall, by: string): GateRule | { refused: string } {
   const { outcome, source, place, kind, principal, addressed, thread, why } = input;

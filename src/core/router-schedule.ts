@@ -3,7 +3,7 @@ import type { ScheduleItem } from "../protocol/context-items.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Schedule, ScheduleChange, ScheduleRun, ScheduleSetting } from "../protocol/schedule.ts";
-import { mayReachAny, webAudience } from "./audience.ts";
+import { audienceOf, mayFlow, mayReachAny, webAudience } from "./audience.ts";
 import { atLeast } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -99,7 +99,10 @@ export function planSchedule(
   const own = view.schedules.find((each) => each.id === scheduleIdOf(trigger.threadId, name));
   const about = { ...decision, threadId: trigger.threadId };
   if (input.change !== undefined) {
-    const named = view.schedules.filter((each) => each.name.toLowerCase() === name.toLowerCase());
+    const reader = audienceOf(trigger);
+    const named = view.schedules.filter(
+      (each) => each.name.toLowerCase() === name.toLowerCase() && mayFlow(scheduleAudience(each), reader),
+    );
     const known = own ?? (named.length === 1 ? named[0] : undefined);
     if (known === undefined)
       return {

@@ -16,6 +16,13 @@ const maxLineChars = 600;
 /** Signs that turn a line around or hide in it: what is shown must be what is read. */
 const unseen = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
+const unseenSigns = /[^\P{Cc}\n\t]|[\u00ad\u061c\u180e\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+/** Variants, joiners and marks of direction are part of words and pictures: one of each, and no hidden text in a row of them. */
+const rowOfMarks = /(\p{VS}?[\u200c-\u200f]?)(?:\p{VS}|[\u200c-\u200f])*/gu;
+
+/** [O12] Lines without what cannot be seen: whoever reads them reads all that they say. */
+export const visible = (text: string): string => text.replace(unseenSigns, "").replace(rowOfMarks, "$1");
+
 /** One line without what cannot be seen. */
 export const plainLine = (text: string, maxChars: number): string =>
   excerpt(text.replace(unseen, " ").replace(/\s+/g, " ").trim(), maxChars);

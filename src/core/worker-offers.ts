@@ -1,4 +1,5 @@
 // What a task proposed to the outside world, and what becomes of it: it waits for a release, and the task hears the end of it.
+import { limits } from "../protocol/limits.ts";
 import type { Offer, OfferView } from "../protocol/offer.ts";
 import { excerpt } from "./context.ts";
 import { childId } from "./ids.ts";
@@ -16,9 +17,6 @@ import {
   type TaskOffer,
   type TaskState,
 } from "./worker-state.ts";
-
-/** Of one proposal, on a card. */
-const cardChars = 1_500;
 
 /** How an offer stands, in one word: until it is released that of the offer, then that of its entry in the outbound ledger. */
 const stageOf = (view: OfferView): TaskOffer["stage"] => (view.state === "released" ? (view.sent?.state ?? "pending") : view.state);
@@ -63,7 +61,7 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
   if (known && rank(stage) <= rank(known.stage)) return null;
   const change = changeOf(task, `a proposal is ${stage}`);
   const { task: next } = change;
-  const shown = { id, kind: kindOfOffer(view.offer), title: view.offer.title, text: excerpt(text, cardChars), stage };
+  const shown = { id, kind: kindOfOffer(view.offer), title: view.offer.title, text: excerpt(text, limits.cardOfferChars), stage };
   next.offers = known ? task.offers.map((each) => (each.id === id ? shown : each)) : [...task.offers, shown];
   if (stage === "held" && task.mode.mode !== "ended")
     addReport(change, {

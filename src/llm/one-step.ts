@@ -154,9 +154,23 @@ async function readReply(
   return reply;
 }
 
+/** No tool's input is as deep. What is far deeper can be read, and then not be written down again. */
+const maxInputDepth = 64;
+
+function isDeep(text: string): boolean {
+  let depth = 0;
+  for (const [sign] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (sign === "[" || sign === "{") depth += 1;
+    else if (sign === "]" || sign === "}") depth -= 1;
+    if (depth > maxInputDepth) return true;
+  }
+  return false;
+}
+
 /** Arguments as the model wrote them: parsed when they are JSON, else their text, which no schema takes. */
 function readInput(text: string): unknown {
   if (text.trim() === "") return {};
+  if (isDeep(text)) return text;
   try {
     return JSON.parse(text, (key, value: unknown) => {
       if (key === "__proto__") throw new SyntaxError("no key of ours");

@@ -118,6 +118,8 @@ export const limits = {
   originalWaitMs: 10 * secondMs,
   /** Text of one proposal: the largest body that a provider of ours takes. */
   maxOfferChars: 60_000,
+  /** Text of one proposal on a card; what is longer is read, and released, in the console. */
+  cardOfferChars: 6_000,
   /** Proposals of one task over its life. */
   maxOffersPerTask: 20,
   /** A push whose checks have not begun after this long has none; one whose checks have not ended after the second is not waited for. */

@@ -40,7 +40,7 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
       const [known] = await policyVersions(db, act.change.id);
       const words = changeWords(known, act.change);
       if (words === null) return `There is no policy “${act.change.id}” yet: tell me its words, or say “list policies”.`;
-      return `I would save ${words}. Say “confirm ${act.id}”, and I do.`;
+      return `Say “confirm ${act.id}”, and I save ${words}.`;
     }
     case "save_policy": {
       const { id, change, by } = act;

@@ -2,7 +2,7 @@
 import { nobody } from "../core/audience.ts";
 import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
-import { addFigures, decisionEntry, type Fact, factAudience, taskEntry } from "../core/router-memory.ts";
+import { addFigures, decisionEntry, type Fact, factAudience, mayReplace, taskEntry } from "../core/router-memory.ts";
 import { type EffectResult, type EffectRow, effectRows, isAct, type PlannedDecision } from "../core/router-plan.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import { scheduleAudience } from "../core/router-schedule.ts";
@@ -148,7 +148,9 @@ export class RouterLedger {
     return addFigures(before, { inlined: inlined.length, used: used.size, reads });
   }
 
-  #remember(decisionId: string, { fact, replaces }: { fact: Fact; replaces: string | null }, nowMs: number): void {
+  #remember(decisionId: string, { fact, replaces: named }: { fact: Fact; replaces: string | null }, nowMs: number): void {
+    const old = named === null ? null : this.memory.fact(named);
+    const replaces = old !== null && mayReplace(old, fact) ? old.id : null;
     this.memory.remember(fact, replaces);
     const { id: factId, triggerId, text } = fact;
     this.log.append(

@@ -3,6 +3,7 @@
 
 import { threadIdOf } from "../core/ids.ts";
 import { decideOn, releasedByItself } from "../core/offer.ts";
+import { plainLine, visible } from "../core/structured.ts";
 import { webSource } from "../core/thread.ts";
 import { boardName, type Env } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -20,6 +21,7 @@ import { withTimeout } from "./timeout.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 
+const maxTitleChars = 1_000;
 const outOfTime: Principal = { role: "agent", id: "time", name: "nobody, in time" };
 const setting: Principal = { role: "agent", id: "setting", name: "the team's setting" };
 
@@ -43,7 +45,9 @@ export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, 
     throw new Fault("forbidden", `${given.from.taskId} does not follow ${threadId}: it proposes only in its own threads.`);
   // Where it would go stands in the title by code's word, not by the task's.
   const where = place.source === webSource ? "" : ` · ${place.place} ${place.threadKey.replace(":", " ")}`;
-  const offer = { ...given, title: `${given.title}${where}` };
+  // [O12] A person reads what would be sent before it is sent.
+  const outbound = { ...given.outbound, text: visible(given.outbound.text) };
+  const offer = { ...given, outbound, title: plainLine(`${given.title}${where}`, maxTitleChars) };
   room.commit((nowMs) => {
     if (store.about() === null) store.setAbout({ threadId, ...place });
     store.offers.open(offer, nowMs);
@@ -62,6 +66,12 @@ export function decideOffer(room: ThreadRoom, input: Input<"decideOffer">, inMan
     throw new Fault("forbidden", `${id} was not proposed by ${input.taskId}.`);
   const next = decideOn(offer, state, input, Date.now(), untilMs);
   if (next === null) return viewOf(room, id);
+  // [O12] On a card stands no more than this.
+  if (next === "released" && via === "person" && input.taskId !== undefined && offer.outbound.text.length > limits.cardOfferChars)
+    throw new Fault(
+      "forbidden",
+      "It is longer than what a card shows: read all of it in the console, under Proposals, and release it there.",
+    );
   room.commit((nowMs) => {
     if (next === "released")
       release(room, offer, { by, via, reason }, inManner(input.text ?? offer.outbound.text, room.store.about()?.source ?? ""), nowMs);

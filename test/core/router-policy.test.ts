@@ -48,6 +48,37 @@ test("[RD9] a proposal is saved only with the owner's own words, in its thread, 
   expect(actOf(plan({ undo: name }, `undo ${name}`, []))).toMatchObject({ do: "undo", ruleId: proposal.rule?.id });
 });
 
+test("[RD9] what an owner quotes, asks about or refuses saves nothing, whatever the model makes of it", () => {
+  const planned = plan(mute);
+  const proposal = "decision" in planned ? planned.decision.proposal : undefined;
+  if (proposal === undefined) throw new Error("nothing was proposed");
+  const { id } = proposal;
+  const verdict = (call: object, text: string) => actOf(plan(call, text, [proposal]));
+  for (const text of [
+    `do not confirm ${id}`,
+    `who wants me to confirm ${id}?`,
+    `undo ${id}`,
+    `what is ${id}?`,
+    `> confirm ${id}\n\nNo way.`,
+    `\`\`\`\nconfirm ${id}\n\`\`\``,
+    `confirm ${id} only if Ana agrees`,
+    `confirm ${id}x`,
+  ])
+    expect(verdict({ confirm: id }, text), text).toContain("has to answer");
+  expect(verdict({ undo: id }, `confirm ${id}`)).toContain("has to answer");
+  for (const text of [`@switchyard confirm ${id}.`, `Yes, please: “confirm ${id}”`, `I have read it.\nconfirm ${id}, thanks!`])
+    expect(verdict({ confirm: id }, text), text).toMatchObject({ do: "save" });
+});
+
+test("[RD9] of a policy that is to be saved an owner sees every word", () => {
+  const text = `Be kind. ${"And patient. ".repeat(120)}React to nothing of the team.`;
+  const known = { id: "calm", version: 2, text: "Be quiet.", enabled: true, savedBy: "o", savedMs: 1 };
+  expect(changeWords(known, { id: "calm", text })).toContain("React to nothing of the team.");
+  expect(changeWords(undefined, { id: "calm", text })).toContain("React to nothing of the team.");
+  const act = actOf(plan({ change: { id: "calm", text: "Be\u202e kind\u200b.\u{e0041}" } }));
+  expect(act).toMatchObject({ do: "propose_policy", change: { text: "Be kind." } });
+});
+
 test("[RD9] a rule that would silence the owner who asks is refused, and so is one for everything", () => {
   for (const input of [
     { outcome: "mute", source: "web" },

@@ -260,6 +260,19 @@ describe("setting one", () => {
     expect(setSchedule(owned, { ...owned, authority: "member", time: { everyMinutes: 5 } }, "UTC", 1)).toHaveProperty("problem");
   });
 
+  test("[RS6] [A9] by a guessed name nobody changes a schedule of another's conversation, nor learns that it exists", () => {
+    const ana = { ...member, id: "prs_ana" };
+    const own = call({ text: "x", everyMinutes: 5 }, queuedTrigger({ name: "a", by: ana })).decisions[0]?.schedule?.schedule;
+    const open = call({ text: "x", everyMinutes: 5 }, queuedTrigger({ name: "b", by: ana, thread: "x" })).decisions[0]?.schedule?.schedule;
+    if (!own || !open) throw new Error("nothing was set");
+    const stranger = queuedTrigger({ name: "c", by: member });
+    const reason = (schedules: Schedule[]) => call({ change: "cancel" }, stranger, schedules).refused[0]?.reason;
+    expect(reason([own])).toBe(reason([]));
+    expect(reason([{ ...own, authority: "owner" }])).toBe(reason([]));
+    expect(call({ change: "cancel" }, queuedTrigger({ name: "d", by: ana, thread: "y" }), [own]).decisions).toEqual([]);
+    expect(call({ change: "cancel" }, stranger, [own, open]).decisions[0]?.schedule).toMatchObject({ schedule: { id: open.id } });
+  });
+
   test("[RS6] what was due while it was paused is not caught up", () => {
     const paused = schedule({ kind: "every", everyMs: 60_000, anchorMs: 0 }, { state: "paused", nextMs: 60_000 });
     expect(changeSchedule(paused, "resume", 600_500)).toMatchObject({ schedule: { state: "active", nextMs: 660_000, failures: 0 } });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { applyBoardChanges, emptyBoard } from "../../src/core/board.ts";
 import { defaultRules } from "../../src/core/gate.ts";
 import { grantable, shippedProfiles } from "../../src/core/profiles.ts";
 import { mergeTimeline } from "../../src/core/timeline.ts";
@@ -6,7 +7,7 @@ import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
-import { filterTasks, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
+import { filterTasks, isWhole, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
 import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console/profiles-model.ts";
 import { conditionsOf, findRules, fromForm, moved, toForm } from "../../src/web/console/rules-model.ts";
 import { figureWords, placesOf, placesText } from "../../src/web/console/speculation-model.ts";
@@ -27,6 +28,12 @@ const task = (taskId: string, over: Partial<BoardTask> = {}): BoardTask => ({
   place: "widget",
   askedBy: "member",
   ...over,
+});
+
+test("[O12] a proposal that the first screen has not whole is decided about on its own page", () => {
+  const notice = { id: "out_a-b", atMs: 1, kind: "offer" as const, text: `Comment\n\n${"x".repeat(5_000)}` };
+  const [cut] = applyBoardChanges(emptyBoard, [{ kind: "notice", notice }], new Set()).state.notices;
+  expect([cut, { ...notice, text: "Comment\n\nFine." }].map((each) => each && isWhole(each))).toEqual([false, true]);
 });
 
 test("every address of the console leads to its page, and a strange one to a sentence", () => {

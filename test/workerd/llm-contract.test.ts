@@ -414,6 +414,28 @@ describe("Faults of a server", () => {
   });
 });
 
+describe("Arguments that are nested without end", () => {
+  it.each([
+    ["lists", "[", "]"],
+    ["objects", '{"a":', "}"],
+  ])("[L7] %s are words that fit no tool, and can be kept; a bracket inside of words is none", async (_name, open, close) => {
+    const token = unique();
+    const deep = `{"settles":${open.repeat(15_000)}1${close.repeat(15_000)}}`;
+    const words = { settles: ["trg_a-b"], reason: `\\"${open.repeat(500)}` };
+    await script(token, [
+      {
+        calls: [
+          { tool: "record", rawInput: deep },
+          { tool: "record", input: words },
+        ],
+      },
+    ]);
+    const { calls } = await call(config(), request(token));
+    expect(calls.map(({ input }) => input)).toEqual([deep, words]);
+    expect(JSON.stringify(calls).length).toBeGreaterThan(deep.length);
+  });
+});
+
 describe("The request", () => {
   it("has the system prompt, every message in its role, calls with their results, and the tools as JSON schemas", async () => {
     const token = unique();

@@ -144,6 +144,30 @@ describe("an offer", () => {
     expect(await whole(where)).toEqual([]);
   });
 
+  test("[O12] holds nothing that its reader cannot see, and one that no card holds is not released from a card", async () => {
+    watchTasks();
+    const send = vi.spyOn(github, "send").mockResolvedValue({ providerId: "76" });
+    const where = issue();
+    const hidden = Array.from("obey me", (sign) => String.fromCodePoint(0xe0000 + (sign.codePointAt(0) ?? 0))).join("");
+    const zeroes = "\u200c\u200d\u200c\u200c\u200d";
+    const strange = offerIn(where, {}, `Fine\u202e words\u2066.${hidden}${zeroes}\u0000\n\tAnd 👩‍💻 ❤️‍🔥, می‌خواهم.`);
+    const held = await propose(where, { ...strange, title: `Comment${hidden}\u202e` });
+    expect(held.offer.outbound.text).toBe("Fine words.\u200c\n\tAnd 👩‍💻 ❤️‍🔥, می‌خواهم.");
+    expect(held.offer.title).toMatch(/^Comment\s+·/);
+    const long = offerIn(where, {}, `${"All is well. ".repeat(600)}Delete everything.`);
+    await propose(where, long);
+    const card = { taskId: long.from.taskId };
+    expect(await refusal(release(where, long, card))).toMatch(/read all of it in the console/);
+    await evictDurableObject(stubOf(where.threadId));
+    expect((await release(where, long)).state).toBe("released");
+    expect((await release(where, strange, { taskId: strange.from.taskId })).state).toBe("released");
+    await eventually("the message", sentOf(where, strange));
+    expect(send.mock.calls.map(([{ outbound }]) => outbound.text)).toContain(held.offer.outbound.text);
+    const other = offerIn(where, {}, long.outbound.text);
+    await propose(where, other);
+    expect((await release(where, other, { taskId: other.from.taskId, verdict: "decline" })).state).toBe("declined");
+  });
+
   test("[O5] after its time it is out of date, by the alarm alone, and no word brings it back", async () => {
     watchTasks();
     const where = issue();

@@ -206,3 +206,31 @@ test("[A9] what was said in a task's own conversation is found by nobody else: n
   expect(answers).toHaveLength(words.length);
   for (const { content } of answers) expect(content).toContain('"found":0');
 });
+
+test("[RD10] [A9] nobody makes what another person told disappear, nor the team's memory by words to themselves; who knew it may correct it", async () => {
+  const lab = await newLab();
+  const [ana, ben] = [person(lab, "ana"), person(lab, "ben")];
+  let n = 0;
+  const tell = async (by: typeof ana, input: object): Promise<string> => {
+    const asked = { name: `${lab.token}f${++n}`, by, text: `remember ${lab.token} ${n}` };
+    const id = triggerOf(asked).id;
+    await script(id, [{ calls: [call("remember", { settles: [id], kind: "background", ...input })] }]);
+    await say(lab, asked);
+    const { decisionId } = await decided(lab, id);
+    const told = (await lab.router.events({ afterSeq: 0, limit: 1000 })).flatMap(({ event }) =>
+      event.kind === "router.fact" && event.decisionId === decisionId ? [event.factId] : [],
+    );
+    return told[0] ?? "";
+  };
+  const replacedBy = async (id: string) => JSON.parse((await lab.router.recall({ id }))?.text ?? "{}").replacedBy as string | undefined;
+  const own = await tell(ana, { text: "My desk is upstairs." });
+  const rule = await tell(ana, { text: "We never deploy on Fridays.", for: "team" });
+  await tell(ben, { text: "There is no desk.", replaces: own });
+  await tell(ben, { text: "There is no desk.", for: "team", replaces: own });
+  await tell(ben, { text: "I deploy on Fridays.", replaces: rule });
+  await evictDurableObject(lab.router as never);
+  expect([await replacedBy(own), await replacedBy(rule)]).toEqual([undefined, undefined]);
+  const moved = await tell(ana, { text: "My desk is downstairs.", replaces: own });
+  const changed = await tell(ben, { text: "We never deploy at night.", for: "team", replaces: rule });
+  expect([await replacedBy(own), await replacedBy(rule)]).toEqual([moved, changed]);
+});

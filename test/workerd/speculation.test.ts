@@ -186,12 +186,12 @@ test("[SP5] a member who asks for the same takes the task over: it follows their
   const described = await objects.WORKER_SESSION.getByName(taskId).describe();
   expect(described?.start).toMatchObject({ threadId: trigger.threadId, quote: { triggerId: id } });
   expect(described?.start.speculative).toBeUndefined();
-  expect((await saidIn(trigger.threadId)).map(({ text }) => text)).toEqual(["On it."]);
+  expect((await saidIn(trigger.threadId)).map(({ text }) => text)).toEqual([expect.stringMatching(/^On it\./)]);
   await evictDurableObject(lab.router as never);
   // A question of it is a person's matter now, and its result is said.
   await lab.router.report(await reportOn(lab, taskId, { confidence: 0.9, text: "Found: the cookie." }));
   await settled(lab);
-  expect((await saidIn(trigger.threadId)).map(({ text }) => text)).toEqual(["On it.", "Found: the cookie."]);
+  expect((await saidIn(trigger.threadId)).map(({ text }) => text)).toEqual([expect.stringMatching(/^On it\./), "Found: the cookie."]);
   expect(await rowOf(lab, taskId)).toMatchObject({ outcome: "adopted", spent: { calls: 3 } });
 });
 

@@ -1,4 +1,5 @@
 // The console's view logic without a page: routes, filters, counts, and what an id leads to.
+import { boardLimits } from "../../core/board.ts";
 import { ownerOf } from "../../core/ids.ts";
 import type { BoardNotice, BoardState, BoardTask } from "../../protocol/board.ts";
 import { statusView } from "../shared/status.ts";
@@ -11,6 +12,9 @@ export type Route =
 
 const detailPages = ["task", "thread", "trigger", "decision"] as const;
 const listPages = ["tasks", "decisions", "machines", "people", "schedules", "rules", "profiles", "proposals"] as const;
+
+/** [O12] Whether the first screen has all words of a notice: what it cut is decided about where all of them stand. */
+export const isWhole = ({ text }: Pick<BoardNotice, "text">): boolean => text.length < boardLimits.noticeChars;
 
 /** `#/task/tsk_…` and its like; an empty hash is the first screen. */
 export function parseRoute(hash: string): Route {

@@ -5,7 +5,7 @@ import type { MetricsAnswer, TasksAnswer } from "../../protocol/console.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
-import { filterTasks, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
+import { filterTasks, isWhole, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./parts.tsx";
 import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
@@ -57,9 +57,9 @@ function Notice(props: { notice: BoardNotice }) {
             </button>
           </>
         ) : null}
-        {notice.kind === "offer" ? (
-          <Release id={notice.id} what={notice.text.split("\n")[0] ?? ""} />
-        ) : (
+        {notice.kind === "offer" && !isWhole(notice) ? <a href="#/proposals">Read all of it and decide</a> : null}
+        {notice.kind === "offer" && isWhole(notice) ? <Release id={notice.id} what={notice.text.split("\n")[0] ?? ""} /> : null}
+        {notice.kind === "offer" ? null : (
           <button type="button" class="btn btn-bare" onClick={() => void dismiss()}>
             Dismiss
           </button>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
-import { FoldedMarkdown } from "../shared/markdown.tsx";
+import { Folded, isLong } from "../shared/markdown.tsx";
 import { useMoves } from "../shared/moves.tsx";
 import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
@@ -129,7 +129,11 @@ function Proposals(props: { topic: TopicView }) {
             <p dir="auto">
               <strong>{title}</strong>
             </p>
-            <FoldedMarkdown text={text} />
+            <Folded long={isLong(text)}>
+              <p class="plain" dir="auto">
+                {text}
+              </p>
+            </Folded>
             <span class="card-buttons">
               {(["release", "decline"] as const).map((verdict) => (
                 <button
