@@ -17,8 +17,8 @@ export class AlarmMux {
   readonly #handlers: Record<string, DeadlineHandler>;
   /** The time that the alarm is surely set to, null when surely to none; undefined while that is open. Setting it is billed as a row. */
   #armedMs: number | null | undefined;
-  /** What is committed of each deadline: asked at every event, changed rarely. Nothing enters while a change may still roll back. */
-  readonly #known = new Map<string, number | null>();
+  /** All deadlines as they are committed: asked at every event, changed rarely. Null until they are read, and while a change may still roll back. */
+  #known: ReadonlyMap<string, number> | null = null;
   #changing = false;
 
   constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
@@ -60,16 +60,23 @@ export class AlarmMux {
   }
 
   due(id: string): number | null {
-    const known = this.#known.get(id);
-    if (known !== undefined) return known;
-    const dueMs = this.#storage.sql.exec<{ due_ms: number }>("SELECT due_ms FROM deadline WHERE id = ?", id).toArray()[0]?.due_ms ?? null;
-    if (!this.#changing) this.#known.set(id, dueMs);
-    return dueMs;
+    return this.#all().get(id) ?? null;
+  }
+
+  /** There are few: one look at all of them answers whatever is asked next. */
+  #all(): ReadonlyMap<string, number> {
+    if (this.#known) return this.#known;
+    const rows = this.#storage.sql.exec<{ id: string; due_ms: number }>("SELECT id, due_ms FROM deadline").toArray();
+    const all = new Map(rows.map((row) => [row.id, row.due_ms]));
+    if (!this.#changing) this.#known = all;
+    return all;
   }
 
   /** The earliest deadline, or null: what the wake list says of this object. `besides`: one that does not count. */
   nextMs(besides = ""): number | null {
-    return this.#storage.sql.exec<{ due: number | null }>("SELECT MIN(due_ms) AS due FROM deadline WHERE id <> ?", besides).one().due;
+    let next: number | null = null;
+    for (const [id, dueMs] of this.#all()) if (id !== besides && (next === null || dueMs < next)) next = dueMs;
+    return next;
   }
 
   /** Arms the alarm when there are deadlines and none is set: it may be lost where the rows are not. */
@@ -124,7 +131,7 @@ export class AlarmMux {
 
   /** After each change of the rows. Whether its transaction commits is known when this stretch of code has ended. */
   #changed(): void {
-    this.#known.clear();
+    this.#known = null;
     if (this.#changing) return;
     this.#changing = true;
     queueMicrotask(() => {

@@ -5,26 +5,70 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import type { EndpointRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
 import { Deployment, place } from "./lib/deployment.ts";
-import { type Loaded, LoadGenerator, Webhooks, type Workload } from "./lib/load.ts";
+import { foreignLoad } from "./lib/foreign-load.ts";
+import { type Load, type Loaded, LoadGenerator, Webhooks } from "./lib/load.ts";
 import { startModelServer } from "./lib/model-server.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
 import { median, quantile } from "./lib/statistics.ts";
 
-export type ScaleOptions = { threads: number; sessions: number; endpoints: number; history: number; pairs: number; idleSeconds: number };
-export const fullScale: ScaleOptions = { threads: 10_000, sessions: 1_000, endpoints: 1_000, history: 10_000, pairs: 7, idleSeconds: 60 };
-export const quickScale: ScaleOptions = { threads: 1_000, sessions: 50, endpoints: 50, history: 1_000, pairs: 3, idleSeconds: 10 };
+export type ScaleOptions = {
+  threads: number;
+  sessions: number;
+  endpoints: number;
+  history: number;
+  /** In each: sleeping objects wake, the warm blocks of both deployments, and all sleep again. */
+  rounds: number;
+  /** Threads that are awake at once in a round. */
+  live: number;
+  /** Rounds whose memory is compared. */
+  memory: [number, number];
+  idleSeconds: number;
+};
+export const fullScale: ScaleOptions = {
+  threads: 10_000,
+  sessions: 1_000,
+  endpoints: 1_000,
+  history: 10_000,
+  rounds: 7,
+  live: 2_000,
+  memory: [3, 6],
+  idleSeconds: 60,
+};
+export const quickScale: ScaleOptions = {
+  threads: 1_000,
+  sessions: 50,
+  endpoints: 50,
+  history: 1_000,
+  rounds: 2,
+  live: 400,
+  memory: [1, 2],
+  idleSeconds: 5,
+};
 
+type Pace = Pick<Load, "perSecond" | "connections" | "keepIds">;
 /** Three descriptors an object, ten seconds until one is put away: so many a second are never 6,000 at once. */
-const perSecond = 400;
+const touching: Pace = { perSecond: 400, connections: 32, keepIds: false };
 const measuredPerSecond = 50;
+const steady: Pace = { perSecond: measuredPerSecond, connections: 32, keepIds: false };
+/** So slow that none waits for another. */
+const oneByOne: Pace = { perSecond: 20, connections: 1, keepIds: true };
+const filling: Pace = { perSecond: null, connections: 32, keepIds: false };
+const maxFillSeconds = 600;
+/** What an event leaves to do comes two seconds after it: before a block that of what went before is over. */
 const blockSeconds = 3;
-const smallThreads = 10;
+const block = measuredPerSecond * blockSeconds;
+const followUpMs = 3_000;
 /** Longer than the runtime keeps an object that nothing happens in, its deadline of two seconds included. */
 const putAwayMs = 13_000;
-const cycles = 6;
-const longThreads = 3;
-const farThread = 1_000_000;
+/** Half a minute after it was told of a thread, the index hears what came since: in no block either. */
+const indexedMs = 34_000;
+const smallThreads = 10;
+/** Far from all others: threads of a long history and of a short one, two by two, so that each source has both. */
+const far = { first: 1_000_000, threads: 8, long: [0, 4], short: [2, 6], pair: 2 };
+const isLong = (thread: number): boolean => thread % 4 < far.pair;
+const shortHistory = 10;
 const listed = { few: 100, many: 10_000 };
+const lists = 30;
 
 export async function scale(options: ScaleOptions): Promise<{ result: Result }> {
   const server = await startModelServer({
@@ -47,119 +91,138 @@ export async function scale(options: ScaleOptions): Promise<{ result: Result }> 
 type Parts = { small: Deployment; large: Deployment; generator: LoadGenerator };
 
 async function measured(options: ScaleOptions, { small, large, generator }: Parts): Promise<Result> {
+  const used = (): number => small.cpuSeconds() + large.cpuSeconds() + generator.cpuSeconds();
+  const foreign = foreignLoad();
+  const usedBefore = used();
   const webhooks = new Webhooks();
-  const load = async (target: Deployment, workload: Workload, rate: number, connections = 32): Promise<Loaded> => {
-    const count = workload.what === "webhooks" ? workload.count : 0;
-    const loaded = await generator.run({
-      port: target.port,
-      workload,
-      connections,
-      seconds: count / rate + 1,
-      perSecond: rate,
-      keepIds: false,
-    });
+  const load = async (target: Deployment, count: number, where: { threads: number; firstThread?: number }, pace: Pace) => {
+    const { perSecond } = pace;
+    const seconds = perSecond === null ? maxFillSeconds : count / perSecond + 1;
+    const loaded = await generator.run({ port: target.port, workload: webhooks.fresh(count, where), seconds, ...pace });
     if (loaded.broken > 0 || loaded.refused > 0)
       throw new Error(`${loaded.refused} requests were refused, ${loaded.broken} connections broke`);
     return loaded;
   };
-  const block = measuredPerSecond * blockSeconds;
-  const touch = (target: Deployment, threads: number, firstThread = 0) =>
-    load(target, webhooks.fresh(threads, { threads, firstThread }), perSecond);
-  const events = (target: Deployment, threads: number, firstThread = 0) =>
-    load(target, webhooks.fresh(block, { threads, firstThread }), measuredPerSecond);
+  const touch = (target: Deployment, threads: number, firstThread = 0) => load(target, threads, { threads, firstThread }, touching);
+  const events = (target: Deployment, threads: number, firstThread = 0) => load(target, block, { threads, firstThread }, steady);
 
+  const startMs = performance.now();
+  for (const at of far.long) await load(large, far.pair * options.history, { threads: far.pair, firstThread: far.first + at }, filling);
+  for (const at of far.short) await load(large, far.pair * shortHistory, { threads: far.pair, firstThread: far.first + at }, filling);
   await populate(options, large, (firstThread, count) => touch(large, count, firstThread));
-  await touch(small, smallThreads);
-  for (let i = 0; i < longThreads; i++)
-    await load(large, webhooks.fresh(options.history, { threads: 1, firstThread: farThread + i }), 4 * perSecond);
-  for (let i = 0; i < longThreads; i++) await load(large, webhooks.fresh(10, { threads: 1, firstThread: farThread + 100 + i }), perSecond);
-
-  const warm: [Loaded, Loaded][] = [];
-  const cold: Loaded[] = [];
-  for (let pair = 0; pair < options.pairs; pair++) {
-    const few = () => touch(small, smallThreads).then(() => events(small, smallThreads));
-    const many = () => touch(large, block).then(() => events(large, block));
-    if (pair % 2 === 0) {
-      const first = await many();
-      warm.push([first, await few()]);
-    } else {
-      const first = await few();
-      warm.push([await many(), first]);
-    }
-    // Nobody spoke in these since they were made, or since an earlier round of all of them.
-    cold.push(await events(large, block, block * (1 + (pair % (Math.floor(options.threads / block) - 1)))));
-  }
-
-  const memory: number[] = [];
-  const wakes: { long: number; short: number }[] = [];
-  for (let cycle = 0; cycle < cycles; cycle++) {
-    await touch(large, Math.min(1_000, options.threads));
-    memory.push(large.memoryBytes());
-    await sleep(putAwayMs);
-    const woken = async (firstThread: number): Promise<number> => {
-      const { latencies } = await load(large, webhooks.fresh(longThreads, { threads: longThreads, firstThread }), 20, 1);
-      return median(latencies);
-    };
-    // In turn, so that neither has always the first connection.
-    if (cycle % 2 === 0) {
-      const long = await woken(farThread);
-      wakes.push({ long, short: await woken(farThread + 100) });
-    } else {
-      const short = await woken(farThread + 100);
-      wakes.push({ long: await woken(farThread), short });
-    }
-  }
-
-  await sleep(putAwayMs);
-  const before = large.cpuSeconds();
+  let usedMs = performance.now();
+  const until = (timeMs: number) => sleep(Math.max(0, timeMs - performance.now()));
+  await until(Math.max(usedMs, startMs + indexedMs) + putAwayMs);
+  const restedSeconds = large.cpuSeconds();
   await sleep(options.idleSeconds * 1_000);
-  const idle = (large.cpuSeconds() - before) / options.idleSeconds;
+  const idle = (large.cpuSeconds() - restedSeconds) / options.idleSeconds;
 
-  const lists = await listTimes(options, small, large);
-  const p50 = (loaded: Loaded): number => median(loaded.latencies);
-  const p95 = (loaded: Loaded): number => quantile(loaded.latencies, 0.95);
-  const warmMs = median(warm.map(([a]) => p50(a)));
+  const few = async (): Promise<Loaded> => {
+    await touch(small, smallThreads);
+    await sleep(followUpMs);
+    return events(small, smallThreads);
+  };
+  const rounds: Round[] = [];
+  let touchedMs = startMs;
+  for (let n = 0; n < options.rounds; n++) {
+    // Few and many take turns to be first, and few are measured while the many go to sleep.
+    const before = n % 2 === 1 ? await few() : null;
+    await until(usedMs + putAwayMs);
+    const descriptorsAtRest = large.descriptors();
+    // What the Worker itself remembers for some seconds is no part of a wake.
+    await touch(large, far.pair, far.first + far.threads);
+    const wakes = await load(large, far.threads, { threads: far.threads, firstThread: far.first }, oneByOne);
+    // Nobody spoke in these since they were made.
+    const cold = await events(large, block, options.live + block * n);
+    await until(touchedMs + indexedMs);
+    await touch(large, options.live);
+    // Those that are measured were touched last: the runtime puts none of them away meanwhile.
+    touchedMs = performance.now();
+    await touch(large, block);
+    await sleep(followUpMs);
+    const [memory, descriptors] = [large.memoryBytes(), large.descriptors()];
+    const many = await events(large, block);
+    usedMs = performance.now();
+    rounds.push({ many, few: before ?? (await few()), cold, wakes: wakeTimes(wakes), memory, descriptors, descriptorsAtRest });
+  }
+
+  const times = await listTimes(small, large);
+  const of = (figure: (round: Round) => number): number => median(rounds.map(figure));
+  const [from, to] = options.memory.map((n) => rounds[n - 1]?.memory ?? Number.NaN);
+  const wakeRatios = rounds.map(({ wakes: { long, short } }) => median(long) / median(short));
+  const independent = "wake, long history / short";
   return result(
     "scale",
     {
       "threads, sessions, machines": `${options.threads}, ${options.sessions}, ${options.endpoints}`,
-      "warm event p50 ms among many": warmMs,
-      "warm event p95 ms among many": median(warm.map(([a]) => p95(a))),
-      "warm event p95 ms among ten": median(warm.map(([, b]) => p95(b))),
-      "event p50 ms to a thread that was put away": median(cold.map(p50)),
-      "first event p50 ms after a long history": median(wakes.map(({ long }) => long)),
-      "first event p50 ms after a short one": median(wakes.map(({ short }) => short)),
+      "warm event p50 ms among many": of(({ many }) => p50(many)),
+      "warm event p50 ms among ten": of((round) => p50(round.few)),
+      "warm event p95 ms among many": of(({ many }) => p95(many)),
+      "warm event p95 ms among ten": of((round) => p95(round.few)),
+      "event p50 ms to a thread that was put away": of(({ cold }) => p50(cold)),
+      "first event ms after a long history": of(({ wakes }) => median(wakes.long)),
+      "first event ms after a short one": of(({ wakes }) => median(wakes.short)),
       "CPU at rest, share of a core": idle,
-      "MB after each cycle": memory.map((bytes) => (bytes / 1e6).toFixed(0)).join(" "),
-      "list of tasks ms, 10,000 of them": median(lists.many),
-      "list of tasks ms, 100 of them": median(lists.few),
+      "MB in each round": rounds.map(({ memory }) => (memory / 1e6).toFixed(0)).join(" "),
+      "descriptors of the runtime with many awake": Math.max(...rounds.map(({ descriptors }) => descriptors)),
+      "descriptors of the runtime with all asleep": of(({ descriptorsAtRest }) => descriptorsAtRest),
+      "list of tasks ms, 10,000 of them": median(times.many),
+      "list of tasks ms, 100 of them": median(times.few),
+      "share of the machine that others used": foreign(used() - usedBefore),
     },
     [
       ratioGoal(
         "warm event p95, among many / among ten",
-        warm.map(([a, b]) => p95(a) / p95(b)),
+        rounds.map((round) => p95(round.many) / p95(round.few)),
         "<=",
         1.2,
       ),
       ratioGoal(
         "event p50, put away / warm",
-        cold.map((each, i) => p50(each) / p50(warm[i]?.[0] ?? each)),
+        rounds.map(({ cold, many }) => p50(cold) / p50(many)),
         "<=",
         5,
       ),
       goal("CPU at rest, share of a core", idle, "<=", 0.005),
-      goal("memory, cycle 6 / cycle 3", (memory[5] ?? Number.NaN) / (memory[2] ?? Number.NaN), "<=", 1.05),
-      goal("list of tasks, 10,000 / 100", median(lists.many) / median(lists.few), "<=", 2),
-      goal("wake / warm", median(wakes.map(({ short }) => short)) / warmMs, "<=", 8),
-      goal("wake, long history / short", median(wakes.map(({ long, short }) => long / short)), "<=", 1.2),
+      goal(`memory, round ${options.memory[1]} / round ${options.memory[0]}`, (to ?? Number.NaN) / (from ?? Number.NaN), "<=", 1.05),
+      goal("list of tasks, 10,000 / 100", median(times.many) / median(times.few), "<=", 2),
+      ratioGoal(
+        "wake / warm",
+        rounds.map(({ wakes, many }) => median([...wakes.long, ...wakes.short]) / p50(many)),
+        "<=",
+        8,
+      ),
+      ratioGoal(independent, wakeRatios, "<=", 1.2),
+      ratioGoal(independent, wakeRatios, ">=", 0.8),
     ],
   );
 }
 
+type Round = {
+  many: Loaded;
+  few: Loaded;
+  cold: Loaded;
+  wakes: Wakes;
+  memory: number;
+  descriptors: number;
+  descriptorsAtRest: number;
+};
+type Wakes = { long: number[]; short: number[] };
+
+const p50 = ({ latencies }: Loaded): number => median(latencies);
+const p95 = ({ latencies }: Loaded): number => quantile(latencies, 0.95);
+
+/** One after the other on one line: the answers are in the order of the events, and their numbers say which thread each woke. */
+function wakeTimes({ acknowledged, latencies }: Loaded): Wakes {
+  const all = acknowledged.map(({ n }, i) => ({ long: isLong(n % far.threads), ms: latencies[i] ?? Number.NaN }));
+  return { long: all.flatMap(({ long, ms }) => (long ? [ms] : [])), short: all.flatMap(({ long, ms }) => (long ? [] : [ms])) };
+}
+
 /** Threads through the door, sessions and machines straight at their objects. */
 async function populate(options: ScaleOptions, large: Deployment, touch: (firstThread: number, count: number) => Promise<unknown>) {
-  const slice = 2_000;
-  for (let first = 0; first < options.threads; first += slice) await touch(first, Math.min(slice, options.threads - first));
+  // Each session has an issue; it is awake together with its thread, so most threads come after them.
+  const withSessions = 2 * options.sessions;
+  await touch(0, withSessions);
   const atOnce = 8;
   const each = async (count: number, make: (i: number) => Promise<void>): Promise<void> => {
     for (let first = 0; first < count; first += atOnce)
@@ -196,10 +259,11 @@ async function populate(options: ScaleOptions, large: Deployment, touch: (firstT
     const publicKey = randomBytes(32).toString("base64");
     await endpoint.enrol({ endpointId, name: `machine ${i}`, publicKey, platform: "linux", by: "the benchmark" });
   });
+  await touch(withSessions, options.threads - withSessions);
 }
 
 /** The same list of the console over few and over many rows of the index. */
-async function listTimes({ pairs }: ScaleOptions, small: Deployment, large: Deployment): Promise<{ few: number[]; many: number[] }> {
+async function listTimes(small: Deployment, large: Deployment): Promise<{ few: number[]; many: number[] }> {
   const card = JSON.stringify({ taskId: "tsk_a", threadId: "thr_a", title: "A task", status: "done", revision: 1, updatedMs: 1 });
   const fill = (count: number): string =>
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count}) INSERT OR IGNORE INTO tasks (id, thread_id, decision_id, source, place, asked_by, card, revision, updated_ms) SELECT 'tsk_list' || i, 'thr_a', 'dec_a', 'github', 'team/app', 'member', '${card}', 1, i FROM n`;
@@ -213,7 +277,7 @@ async function listTimes({ pairs }: ScaleOptions, small: Deployment, large: Depl
     await of.list("tasks");
     into.push(performance.now() - startMs);
   };
-  for (let i = 0; i < 10 * pairs; i++) {
+  for (let i = 0; i < lists; i++) {
     await timed(small, times.few);
     await timed(large, times.many);
   }

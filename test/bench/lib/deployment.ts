@@ -13,7 +13,7 @@ import type { GateRule } from "../../../src/protocol/gate.ts";
 import type { ObjectRpc, WorkerSessionRpc } from "../../../src/protocol/rpc.ts";
 import { type GitHubServer, startGitHubServer } from "../../support/github-server.ts";
 import { type Counts, countsPath } from "../worker/counts.ts";
-import { cpuSecondsOf, memoryBytesOf, newestRuntime, runtimeCpuMs } from "./runtimes.ts";
+import { cpuSecondsOf, descriptorsOf, memoryBytesOf, newestRuntime, runtimeCpuMs } from "./runtimes.ts";
 
 export const webhookSecret = "bench-webhook-secret";
 export const genericSecret = "bench-generic-secret";
@@ -195,6 +195,11 @@ export class Deployment {
 
   memoryBytes(): number {
     return memoryBytesOf(this.#pid);
+  }
+
+  /** Files and sockets that its runtime has open: three for each object that is awake. */
+  descriptors(): number {
+    return descriptorsOf(this.#pid);
   }
 
   /** Made once: miniflare makes a stub by a call that stops this whole process until the runtime answers. */

@@ -84,6 +84,16 @@ class Line {
     this.#port = port;
   }
 
+  /** Connected before the clock starts: what is measured is the request. */
+  connect(): Promise<void> {
+    const socket = this.#open();
+    this.#socket = socket;
+    return new Promise((resolve) => {
+      socket.once("connect", resolve);
+      socket.once("close", () => resolve());
+    });
+  }
+
   /** Null when the connection broke. */
   send(bytes: Buffer): Promise<{ status: number; body: string } | null> {
     return new Promise((resolve) => {
@@ -137,6 +147,7 @@ async function run(load: Load): Promise<Loaded> {
   const lines = Array.from({ length: load.connections }, () => new Line(load.port));
   const idle = [...lines];
   const loaded: Loaded = { latencies: [], accepted: 0, refused: 0, broken: 0, seconds: 0, acknowledged: [], sent: 0 };
+  await Promise.all(lines.map((line) => line.connect()));
   process.send?.("started");
   const startMs = performance.now();
   const endMs = startMs + load.seconds * 1_000;
@@ -183,6 +194,7 @@ function offer(perSecond: number, endMs: number, { idle, take, ask }: Hands): Pr
   const waiting: { request: Request; scheduledMs: number }[] = [];
   let underWay = 0;
   let nextMs = performance.now();
+  let isOver = false;
   return new Promise((resolve) => {
     const go = (): void => {
       for (let line = idle.pop(); line !== undefined; line = idle.pop()) {
@@ -205,9 +217,10 @@ function offer(perSecond: number, endMs: number, { idle, take, ask }: Hands): Pr
       for (; nextMs <= nowMs && nextMs < endMs; nextMs += exponential(random, 1_000 / perSecond)) {
         const request = take();
         if (request) waiting.push({ request, scheduledMs: nextMs });
+        else isOver = true;
       }
       go();
-      if (nowMs >= endMs && underWay === 0 && waiting.length === 0) resolve();
+      if ((isOver || nowMs >= endMs) && underWay === 0 && waiting.length === 0) resolve();
       else setTimeout(tick, 1);
     };
     tick();

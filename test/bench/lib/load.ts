@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import path from "node:path";
 import { genericSecret, webhookSecret } from "./deployment.ts";
+import { cpuSecondsOf } from "./runtimes.ts";
 
 /** What is sent: signed webhooks by their numbers, or a body to the bare platform. */
 export type Workload =
@@ -89,6 +90,11 @@ export class LoadGenerator {
       this.#child.on("message", heard);
       this.#child.send(load);
     });
+  }
+
+  /** Seconds of CPU that its process used. */
+  cpuSeconds(): number {
+    return cpuSecondsOf(this.#child.pid ?? 0);
   }
 
   stop(): void {

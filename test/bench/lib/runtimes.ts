@@ -37,6 +37,8 @@ export function memoryBytesOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * pageBytes;
 }
 
+export const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
+
 /** Milliseconds of CPU that the runtime's threads used so far, finer than the ticks above: a single turn shows. */
 export function runtimeCpuMs(pid: number): number {
   let nanoseconds = 0;
