@@ -28,7 +28,7 @@ export async function applyEffect(
       // From the oldest row that is still undecided here: rows before the settled one must not fall between.
       const { triggerId: named } = effect.input;
       if (named === undefined) return thread.subscribe(effect.input);
-      const oldest = store.queuedInThread(effect.threadId)[0];
+      const oldest = store.inbox.queuedInThread(effect.threadId)[0];
       const settled = oldest === undefined ? null : await thread.row({ triggerId: named });
       const triggerId = oldest !== undefined && settled !== null && oldest.seq < settled.seq ? oldest.id : named;
       const { fromSeq, cutSeq, tainted } = await thread.subscribe({ ...effect.input, triggerId });

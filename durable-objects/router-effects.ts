@@ -109,10 +109,11 @@ export class RouterEffects {
 
   /** The rows that the worker gets instead of a decision here. */
   #pass(threadId: string, fromSeq: number, cutSeq: number, taskId: string, nowMs: number): void {
-    const rows = this.#ledger.store.queuedInThread(threadId).filter((item) => item.seq >= fromSeq && item.seq <= cutSeq);
+    const { store, log } = this.#ledger;
+    const rows = store.inbox.queuedInThread(threadId).filter((item) => item.seq >= fromSeq && item.seq <= cutSeq);
     if (rows.length === 0) return;
-    for (const item of rows) this.#ledger.store.close(item.id, "passed");
-    this.#ledger.log.append({ kind: "router.passed", threadId, triggerIds: rows.map((item) => item.id), taskId }, nowMs);
+    const seq = log.append({ kind: "router.passed", threadId, triggerIds: rows.map((item) => item.id), taskId }, nowMs);
+    for (const item of rows) store.inbox.close(item.id, "passed", seq);
   }
 
   #failed(row: EffectRow, error: unknown, nowMs: number): void {
@@ -189,12 +190,9 @@ export class RouterEffects {
     for (const each of own) {
       if (each.state !== "pending") continue;
       store.setEffect(each.id, "failed", {});
-      const about = { effectId: each.id, decisionId: each.decisionId, effect: each.effect.kind };
-      log.append(
-        { kind: "router.effect", ...about, state: "failed", reason: `an earlier effect failed: ${reason}` },
-        nowMs,
-        `effect:${each.id}`,
-      );
+      const { id: effectId, decisionId, effect } = each;
+      const about = { effectId, decisionId, effect: effect.kind, reason: `an earlier effect failed: ${reason}` };
+      log.append({ kind: "router.effect", ...about, state: "failed" }, nowMs, `effect:${effectId}`);
     }
     const taskId = own.flatMap((each) => startedBy(each.effect) ?? [])[0];
     if (taskId === undefined) return;
@@ -218,8 +216,8 @@ export class RouterEffects {
       return;
     }
     const ids = only !== null && decided.settles.includes(only) ? [only] : decided.settles;
-    for (const id of ids) store.reopen(id, problem);
-    for (const item of store.queuedOf(ids).values()) {
+    for (const id of ids) store.inbox.reopen(id, problem);
+    for (const item of store.inbox.queuedOf(ids).values()) {
       if (item.kind === "trigger")
         log.append({ kind: "router.inbox", triggerId: item.id, threadId: item.threadId, threadSeq: item.seq, lane: item.lane }, nowMs);
       this.#ledger.undecided({ ...item, attempts: item.attempts - 1 }, problem, nowMs);

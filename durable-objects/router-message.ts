@@ -70,7 +70,7 @@ type Joinable = Parameters<typeof pickJoining>[3] & { turn: number; items: Map<s
 /** What came meanwhile enters the turn: its message goes with the next request, with the facts that concern it and were not there yet. */
 export function joinTurn(ledger: RouterLedger, held: ReadonlySet<string>, turn: Joinable): ModelMessage[] {
   const { store } = ledger;
-  const joining = pickJoining(store.queued(), held, store.meta(), turn);
+  const joining = pickJoining(store.inbox.queued(), held, store.meta(), turn);
   if (joining.length === 0) return [];
   const readers = readersOf(joining, (taskId) => store.task(taskId)?.audience);
   const facts = factsFor(ledger, turn.lane, joining, readers).filter(({ id }) => !turn.inlined.includes(id));

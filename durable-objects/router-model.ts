@@ -61,7 +61,7 @@ export class RouterModel {
     if (isPlatformHiccup(messageOf(error))) throw error;
     const { store } = this.#ledger;
     const fault = routerFault(error);
-    const items = [...store.queuedOf([...turn.items.keys()]).values()];
+    const items = [...store.inbox.queuedOf([...turn.items.keys()]).values()];
     const settingsProblem = readConfig(this.#env).model.router.problem;
     const about = { lane: turn.lane, items, later: step > 1, settingsProblem, nowMs: Date.now() };
     const asked = isToAsk(store.meta(), fault, about) ? await this.#find(turn.lane, fault) : { found: null, fault };
@@ -72,7 +72,7 @@ export class RouterModel {
       store.setMeta(plan.meta);
       if (!plan.blame) return;
       for (const item of items) {
-        store.countTry(item.id);
+        store.inbox.countTry(item.id);
         this.#ledger.undecided(item, fault.message, nowMs, `My model fails whenever I show it this: ${fault.message}`);
       }
     });

@@ -134,7 +134,7 @@ export class RouterSteps {
       heard.push(...[...reads.values()].flatMap((read) => read.heard));
       for (const id of outcome.tooLong) shortened.add(id);
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
-      const undecided = [...items.keys()].filter((id) => store.inboxState(id) === "queued" && !settled.has(id)).length;
+      const undecided = [...items.keys()].filter((id) => store.inbox.state(id) === "queued" && !settled.has(id)).length;
       const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
       const kept = [...talk.takeKept(), ...said.kept];
       const entry = { ...turn, step, outcome, reply, kept, tokens: talk.tokens, startedMs, last, open, used, reads: readCount };
@@ -172,14 +172,14 @@ export class RouterSteps {
     const committed = this.#storage.transactionSync(() => {
       const about = this.#model.about(step, step.step);
       const mine = this.#mine(step.epoch);
-      if (!mine || step.open.some((id) => store.inboxState(id) !== "queued")) {
+      if (!mine || step.open.some((id) => store.inbox.state(id) !== "queued")) {
         const error = mine ? "void: a worker has these rows" : "void: another loop took over";
         log.append({ kind: "router.model", ...about, phase: "failed", ms: nowMs - step.startedMs, error }, nowMs);
         return false;
       }
       log.append({ kind: "router.model", ...about, phase: "settle", ms: nowMs - step.startedMs, usage: step.reply.usage }, nowMs);
       // Words instead of calls may be what one of them makes of all of them.
-      const silent = step.last && step.reply.calls.length === 0 && store.queuedOf([...step.items.keys()]).size === step.items.size;
+      const silent = step.last && step.reply.calls.length === 0 && store.inbox.queuedOf([...step.items.keys()]).size === step.items.size;
       store.appendTranscript(step.lane, step.segment, step.turn, silent ? step.kept.map(unsaid) : step.kept);
       for (const decision of step.outcome.decisions) this.#ledger.commit(decision, nowMs);
       for (const { tool, settles, reason } of step.outcome.refused)
@@ -191,11 +191,12 @@ export class RouterSteps {
       const shown = { policies, ...(step.lane === "team" ? { profiles: silent ? "" : profileStamp(step.profiles) } : {}) };
       const tokenRate = learnedRate(meta.tokenRate, step.tokens, step.reply.usage);
       store.setMeta({ ...meta, tokenRate, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
-      for (const item of step.last ? store.queuedOf([...step.items.keys()]).values() : []) {
+      for (const item of step.last ? store.inbox.queuedOf([...step.items.keys()]).values() : []) {
         const problem = problemOf(item, step.outcome, step.reply.calls.length > 0);
-        if (silent && step.items.size > 1) store.setAttempt(item.id, item.attempts, problem);
+        if (silent && step.items.size > 1) store.inbox.setAttempt(item.id, item.attempts, problem);
         else this.#ledger.undecided(item, problem, nowMs);
       }
+      store.inbox.keepOpen();
       return true;
     });
     this.#effects.kick();

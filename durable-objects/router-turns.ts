@@ -71,6 +71,7 @@ export class RouterTurns {
     try {
       while (this.#mine(epoch)) {
         this.#renewLease(epoch, limits.leaseMs);
+        this.#ledger.store.inbox.forgetClosed();
         await this.#effects.dispatched(maxDispatchWaitMs);
         const next = this.#pick();
         if (next === null) break;
@@ -100,7 +101,7 @@ export class RouterTurns {
 
   #pick(): PickedTurn | null {
     const { store } = this.#ledger;
-    return pickTurn(store.queued(), this.#effects.held(), store.meta(), Date.now());
+    return pickTurn(store.inbox.queued(), this.#effects.held(), store.meta(), Date.now());
   }
 
   /** The loop ends: what is left waits for its time, or for the effect that holds it back and kicks us when it is applied. */
@@ -116,7 +117,7 @@ export class RouterTurns {
 
   #restUntilMs(nowMs: number, crashed: boolean): number | undefined {
     const { store } = this.#ledger;
-    const queued = store.queued();
+    const queued = store.inbox.queued();
     if (queued.length === 0) return undefined;
     if (crashed) return retryAtMs(nowMs, 3);
     const nextMs = nextTurnMs(queued, this.#effects.held(), store.meta());
@@ -147,7 +148,7 @@ export class RouterTurns {
     const meta = store.meta();
     if (meta.notice === null) return;
     const text = meta.notice;
-    const waiting = threadsToTell(store.queued(), meta.told);
+    const waiting = threadsToTell(store.inbox.queued(), meta.told);
     if (waiting.length === 0) return;
     this.#storage.transactionSync(() => {
       for (const item of waiting) this.#ledger.commit(tellWaiting(item, text, meta.turn), Date.now());

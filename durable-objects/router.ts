@@ -16,6 +16,7 @@ import type { Replayed, RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { RouterActs } from "../src/storage/router-acts.ts";
+import { isAskedFor } from "../src/storage/router-inbox.ts";
 import { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
 import { RouterSchedules } from "../src/storage/router-schedules.ts";
@@ -30,10 +31,6 @@ import { RouterSpeculation } from "./router-speculation.ts";
 import { RouterTurns } from "./router-turns.ts";
 
 const pruneMs = 24 * 60 * 60_000;
-
-/** What a turn brought along is measured, and a call that is out is told again when it ends: nobody asks for these by what they name. */
-const isAskedFor = (event: RouterEvent): boolean =>
-  event.kind !== "router.context" && !(event.kind === "router.model" && event.phase === "reserve");
 
 type Rpc<M extends keyof RouterRpc> = Parameters<RouterRpc[M]>[0];
 
@@ -53,7 +50,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     super(ctx, env);
     openTables(ctx.storage, routerTables);
     this.#store = new RouterStore(ctx.storage.sql);
-    this.#log = new EventLog(ctx.storage.sql, { indexed: isAskedFor });
+    this.#log = new EventLog(ctx.storage.sql, {
+      indexed: isAskedFor(this.#store.inbox),
+      stretch: (name) => this.#store.inbox.stretch(name),
+    });
     this.#alarms = new AlarmMux(ctx.storage, {
       turn: async () => this.#turns.wake(Date.now()),
       effects: async () => this.#effects.wake(Date.now()),
@@ -86,14 +86,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
       for (const arrival of arrivals(input, this.#store.cutOf(input.threadId))) {
         if (arrival.what === "passed") continue;
         const { item } = arrival;
-        if (!this.#store.enter(item, "queued", nowMs, releasedBy)) continue;
         const { id: triggerId, threadId, seq, lane } = item;
-        // A released row was accepted before; its first entry stays the one that counts.
-        this.#log.append(
-          { kind: "router.inbox", triggerId, threadId, threadSeq: seq, lane },
-          nowMs,
-          releasedBy ? null : `inbox:${triggerId}`,
-        );
+        if (!this.#store.inbox.takes(triggerId, releasedBy)) continue;
+        const ord = this.#log.append({ kind: "router.inbox", triggerId, threadId, threadSeq: seq, lane }, nowMs);
+        this.#store.inbox.enter(item, ord, nowMs, releasedBy);
         this.#ledger.memory.put(threadEntry(item, nowMs));
         if (arrival.what === "record") this.#ledger.commit(recordByGate(item, this.#store.meta().turn, releasedBy ?? ""), nowMs);
         if (arrival.what === "too_many_hops")
@@ -116,11 +112,11 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     const nowMs = Date.now();
     this.ctx.storage.transactionSync(() => {
       if (this.#log.byKey(input.id) !== null) return;
-      this.#log.append({ kind: "router.report", report: input }, nowMs, input.id);
+      const ord = this.#log.append({ kind: "router.report", report: input }, nowMs, input.id);
       const plan = planReport(input, this.#store.task(input.taskId), this.#store.tasks(), this.#store.meta().turn);
       this.#ledger.setTask(plan.task);
       const unasked = this.#speculation.reported(input, nowMs);
-      if (plan.queue !== null && !unasked) this.#store.enter(plan.queue, "queued", nowMs);
+      if (plan.queue !== null && !unasked) this.#store.inbox.enter(plan.queue, ord, nowMs);
       this.#clock.reported(input, nowMs);
       if (plan.decision !== null && !unasked) this.#ledger.commit(plan.decision, nowMs);
       this.#armTurn(nowMs);
@@ -175,7 +171,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     const open = this.#store.tasks().filter((task) => task.endedMs === null);
     const { turn, modelNote, context } = meta;
     const acts = this.#ledger.acts.sum(Date.now());
-    return { tasks: open.map((task) => task.id), pending: this.#store.queuedCount(), turn, modelNote, context, acts };
+    return { tasks: open.map((task) => task.id), pending: this.#store.inbox.queuedCount(), turn, modelNote, context, acts };
   }
 
   async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {
@@ -210,7 +206,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   }
 
   #armTurn(nowMs: number): void {
-    if (this.#store.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
+    if (this.#store.inbox.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
     this.#alarms.setEarlier("prune", "prune", nowMs + pruneMs);
   }
 
@@ -224,7 +220,8 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   async #reportWake(): Promise<void> {
     // Nothing is left to carry out: the router may sleep now, and not after its fallback.
     if (this.#store.nextEffectDueMs() === null) this.#alarms.clear("effects");
-    const busy = this.#turns.busy || this.#speculation.busy || this.#store.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
+    const busy =
+      this.#turns.busy || this.#speculation.busy || this.#store.inbox.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
     const scheduledMs = this.#ledger.schedules.nextMs();
     // A schedule far away is listed with its time, else the cron would look in every other minute until then.
     if (!busy && scheduledMs !== null && scheduledMs !== this.#listedMs) {

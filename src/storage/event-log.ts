@@ -28,9 +28,17 @@ export const indexedLogTables = (sql: SqlStorage): void => {
   for (const { seq, body } of sql.exec<{ seq: number; body: string }>("SELECT seq, body FROM log").toArray()) index(sql, seq, body);
 };
 
-function index(sql: SqlStorage, seq: number, body: string): void {
-  for (const name of new Set(body.match(askedFor) ?? [])) sql.exec("INSERT OR IGNORE INTO log_about (name, seq) VALUES (?, ?)", name, seq);
+function index(sql: SqlStorage, seq: number, body: string, asked: (name: string) => boolean = () => true): void {
+  for (const name of new Set(body.match(askedFor) ?? []))
+    if (asked(name)) sql.exec("INSERT OR IGNORE INTO log_about (name, seq) VALUES (?, ?)", name, seq);
 }
+
+/** Rows of a log from one to another, both included. */
+type Stretch = { from: number; to: number };
+type LogOptions<E> = {
+  indexed?: (event: E, name: string) => boolean;
+  stretch?: (name: string) => Stretch | null;
+};
 
 /**
  * Rows `{seq, at_ms, kind, key, body}`; `key` is unique where it is given and makes an append idempotent. A row without a key is one row
@@ -38,15 +46,17 @@ function index(sql: SqlStorage, seq: number, body: string): void {
  */
 export class EventLog<E extends SwitchyardEvent> {
   readonly #sql: SqlStorage;
-  readonly #indexed: ((event: E) => boolean) | null;
+  readonly #indexed: ((event: E, name: string) => boolean) | null;
+  readonly #stretch: (name: string) => Stretch | null;
 
   /**
    * `indexed`: which events are found by the triggers, tasks and decisions that they name, without reading the others; for objects that
-   * live for months. Each name is a row.
+   * live for months. Each name is a row. `stretch`: where to look for the others that name something.
    */
-  constructor(sql: SqlStorage, { indexed = null }: { indexed?: ((event: E) => boolean) | null } = {}) {
+  constructor(sql: SqlStorage, { indexed, stretch }: LogOptions<E> = {}) {
     this.#sql = sql;
-    this.#indexed = indexed;
+    this.#indexed = indexed ?? null;
+    this.#stretch = stretch ?? (() => null);
   }
 
   /** Appends an event and returns its sequence number. Call it inside the transaction of the change that it records. */
@@ -58,7 +68,7 @@ export class EventLog<E extends SwitchyardEvent> {
         ...[atMs, event.kind, key, body, ...(item === null ? [] : [item])],
       )
       .one();
-    if (this.#indexed?.(event)) index(this.#sql, row.seq, body);
+    if (this.#indexed) index(this.#sql, row.seq, body, (name) => this.#indexed?.(event, name) === true);
     return row.seq;
   }
 
@@ -74,14 +84,15 @@ export class EventLog<E extends SwitchyardEvent> {
   /** Rows after `afterSeq`, oldest first, at most `limit`; only the given kinds when there are any, and only those that name `about`. */
   after(afterSeq: number, limit: number, kinds: readonly E["kind"][] = [], about = ""): Logged<E>[] {
     const filter = kinds.length === 0 ? "" : ` AND kind IN (${kinds.map(() => "?").join(", ")})`;
-    if (this.#indexed !== null && isIndexed(about))
+    if (this.#indexed !== null && isIndexed(about)) {
+      const { from, to } = this.#stretch(about) ?? { from: 0, to: -1 };
       return this.#rows(
-        `SELECT log.seq, at_ms, body FROM log_about JOIN log ON log.seq = log_about.seq WHERE name = ? AND log_about.seq > ?${filter} ORDER BY log_about.seq LIMIT ?`,
-        about,
-        afterSeq,
-        ...kinds,
+        `SELECT log.seq, at_ms, body FROM log_about JOIN log ON log.seq = log_about.seq WHERE name = ? AND log_about.seq > ?${filter} UNION SELECT seq, at_ms, body FROM log WHERE seq BETWEEN ? AND ? AND instr(body, ?) > 0${filter} ORDER BY 1 LIMIT ?`,
+        ...[about, afterSeq, ...kinds],
+        ...[Math.max(from, afterSeq + 1), to, about, ...kinds],
         limit,
       );
+    }
     const naming = about === "" ? "" : " AND instr(body, ?) > 0";
     const values = [...kinds, ...(about === "" ? [] : [about])];
     return this.#rows(`SELECT seq, at_ms, body FROM log WHERE seq > ?${filter}${naming} ORDER BY seq LIMIT ?`, afterSeq, ...values, limit);

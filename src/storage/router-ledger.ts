@@ -78,9 +78,9 @@ export class RouterLedger {
       ...(decision.unasked ? { unasked: true as const } : {}),
       effects: rows.map((row) => row.id),
     };
-    this.log.append(event, nowMs, decision.id);
+    const seq = this.log.append(event, nowMs, decision.id);
     if (isAct(decision) && decision.settles.length > 0) this.acts.count(decision.unasked === true, nowMs);
-    for (const id of decision.settles) this.store.close(id, "settled");
+    for (const id of decision.settles) this.store.inbox.close(id, "settled", seq);
     if (decision.newTask) this.setTask(decision.newTask, goalOf(decision));
     const entry = decisionEntry(event, this.#audienceOf(event), nowMs);
     if (entry !== null) this.memory.put(entry);
@@ -168,7 +168,7 @@ export class RouterLedger {
     why = `I could not decide this in ${limits.maxDecisionAttempts} turns.`,
   ): void {
     const attempts = item.attempts + 1;
-    if (attempts < limits.maxDecisionAttempts) this.store.setAttempt(item.id, attempts, problem);
+    if (attempts < limits.maxDecisionAttempts) this.store.inbox.setAttempt(item.id, attempts, problem);
     else this.giveUp(item, why, nowMs);
   }
 

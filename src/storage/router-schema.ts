@@ -2,6 +2,7 @@
 import { deadlineTables } from "./alarm-mux.ts";
 import { indexedLogTables } from "./event-log.ts";
 import { actsTables } from "./router-acts.ts";
+import { itemTables } from "./router-inbox.ts";
 import { memoryTables } from "./router-memory.ts";
 import { scheduleTables } from "./router-schedules.ts";
 import { speculationTables } from "./router-speculations.ts";
@@ -9,8 +10,6 @@ import type { Tables } from "./tables.ts";
 
 const schema = [
   "CREATE TABLE IF NOT EXISTS meta (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL)",
-  "CREATE TABLE IF NOT EXISTS inbox (ord INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, thread_id TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, tries INTEGER NOT NULL, problem TEXT, released_by TEXT NOT NULL, body TEXT NOT NULL, at_ms INTEGER NOT NULL)",
-  "CREATE INDEX IF NOT EXISTS inbox_queued ON inbox (ord) WHERE state = 'queued'",
   "CREATE TABLE IF NOT EXISTS cut (thread_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS effect (id TEXT PRIMARY KEY, decision_id TEXT NOT NULL, chain TEXT NOT NULL, ord INTEGER NOT NULL, effect TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL, result TEXT NOT NULL, at_ms INTEGER NOT NULL)",
   "CREATE INDEX IF NOT EXISTS effect_pending ON effect (chain, ord) WHERE state = 'pending'",
@@ -28,6 +27,6 @@ const schema = [
 ];
 
 export const routerTables: Tables = {
-  version: 1,
-  parts: [...schema, ...memoryTables, ...scheduleTables, ...speculationTables, actsTables, indexedLogTables, deadlineTables],
+  version: 2,
+  parts: [...schema, ...memoryTables, ...scheduleTables, ...speculationTables, actsTables, indexedLogTables, ...itemTables, deadlineTables],
 };

@@ -1,33 +1,13 @@
-// The router's tables: inbox, effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
+// The router's tables: effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
 import { asLater, type TurnRow } from "../core/replay.ts";
-import {
-  freshMeta,
-  type InboxItem,
-  isOpen,
-  type KnownMachine,
-  type KnownTask,
-  type QueuedReport,
-  type QueuedTrigger,
-  type RouterMeta,
-} from "../core/router.ts";
+import { freshMeta, isOpen, type KnownMachine, type KnownTask, type RouterMeta } from "../core/router.ts";
 import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/router-plan.ts";
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
 import { ParsedRow, ParsedRows } from "./parsed-rows.ts";
+import { RouterInbox } from "./router-inbox.ts";
 
-/** `passed`: a worker has it. `settled`: a decision was made. Closed rows keep only their id, as dedupe key. */
-export type InboxState = "queued" | "settled" | "passed";
-
-type InboxRow = {
-  id: string;
-  state: InboxState;
-  attempts: number;
-  tries: number;
-  problem: string | null;
-  released_by: string;
-  body: string;
-};
 type EffectSql = {
   id: string;
   decision_id: string;
@@ -44,9 +24,11 @@ export class RouterStore {
   readonly #sql: SqlStorage;
   readonly #meta = new ParsedRow((body): RouterMeta => ({ ...freshMeta, ...(JSON.parse(body) as RouterMeta) }));
   readonly #transcripts: Record<Lane, ParsedRows<ModelMessage>> = { team: new ParsedRows(asRead), public: new ParsedRows(asRead) };
+  readonly inbox: RouterInbox;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
+    this.inbox = new RouterInbox(sql);
   }
 
   meta(): RouterMeta {
@@ -56,84 +38,6 @@ export class RouterStore {
 
   setMeta(meta: RouterMeta): void {
     this.#sql.exec("INSERT INTO meta (one, body) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body", JSON.stringify(meta));
-  }
-
-  // Inbox
-
-  inboxState(id: string): InboxState | null {
-    return this.#sql.exec<{ state: InboxState }>("SELECT state FROM inbox WHERE id = ?", id).toArray()[0]?.state ?? null;
-  }
-
-  /** Enters an item once; false when its id is known. A worker that gives a passed row back opens it again, once. */
-  enter(item: InboxItem, state: InboxState, nowMs: number, releasedBy = ""): boolean {
-    const known = this.#sql.exec<InboxRow>("SELECT * FROM inbox WHERE id = ?", item.id).toArray()[0];
-    const body = state === "queued" ? bodyOf(item) : "";
-    if (known === undefined) {
-      this.#sql.exec(
-        "INSERT INTO inbox (id, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?, ?)",
-        item.id,
-        item.threadId,
-        item.kind === "trigger" ? item.seq : 0,
-        state,
-        item.problem,
-        releasedBy,
-        body,
-        nowMs,
-      );
-      return true;
-    }
-    if (releasedBy === "" || known.state !== "passed" || known.released_by.split(" ").includes(releasedBy)) return false;
-    this.#sql.exec(
-      "UPDATE inbox SET state = ?, attempts = 0, tries = 0, problem = ?, released_by = ?, body = ?, at_ms = ? WHERE id = ?",
-      state,
-      item.problem,
-      `${known.released_by} ${releasedBy}`.trim(),
-      body,
-      nowMs,
-      item.id,
-    );
-    return true;
-  }
-
-  /** Rows that wait for a decision, in the order they came. */
-  queued(limit = 200): InboxItem[] {
-    return this.#items("SELECT * FROM inbox WHERE state = 'queued' ORDER BY ord LIMIT ?", limit);
-  }
-
-  queuedOf(ids: readonly string[]): Map<string, InboxItem> {
-    const items = ids.flatMap((id) => this.#items("SELECT * FROM inbox WHERE state = 'queued' AND id = ?", id));
-    return new Map(items.map((item) => [item.id, item]));
-  }
-
-  queuedInThread(threadId: string): QueuedTrigger[] {
-    return this.#items("SELECT * FROM inbox WHERE state = 'queued' AND thread_id = ? ORDER BY seq", threadId).filter(
-      (item): item is QueuedTrigger => item.kind === "trigger",
-    );
-  }
-
-  queuedCount(): number {
-    return this.#sql.exec<{ n: number }>("SELECT COUNT(*) AS n FROM inbox WHERE state = 'queued'").one().n;
-  }
-
-  /** The body stays until the decision's effects are applied: a failed one opens its triggers again. */
-  close(id: string, state: Exclude<InboxState, "queued">): void {
-    this.#sql.exec("UPDATE inbox SET state = ?, problem = NULL WHERE id = ? AND state = 'queued'", state, id);
-  }
-
-  reopen(id: string, problem: string): void {
-    this.#sql.exec(
-      "UPDATE inbox SET state = 'queued', attempts = attempts + 1, problem = ? WHERE id = ? AND state = 'settled' AND body <> ''",
-      problem,
-      id,
-    );
-  }
-
-  setAttempt(id: string, attempts: number, problem: string): void {
-    this.#sql.exec("UPDATE inbox SET attempts = ?, problem = ? WHERE id = ? AND state = 'queued'", attempts, problem, id);
-  }
-
-  countTry(id: string): void {
-    this.#sql.exec("UPDATE inbox SET tries = tries + 1 WHERE id = ? AND state = 'queued'", id);
   }
 
   cutOf(threadId: string): number {
@@ -338,23 +242,11 @@ export class RouterStore {
     this.#sql.exec("UPDATE question SET answered = 1 WHERE id = ?", id);
   }
 
-  /** Forgets closed rows older than `beforeMs`; true when more will be due later. */
+  /** Forgets what closed rows held before `beforeMs`; true when more will be due later. */
   prune(beforeMs: number): boolean {
-    this.#sql.exec("DELETE FROM inbox WHERE state <> 'queued' AND at_ms < ?", beforeMs);
     this.#sql.exec("DELETE FROM effect WHERE state <> 'pending' AND at_ms < ?", beforeMs);
-    return this.#sql.exec<{ n: number }>("SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM effect) AS n").one().n > 0;
-  }
-
-  #items(query: string, ...bindings: (string | number)[]): InboxItem[] {
-    return this.#sql
-      .exec<InboxRow>(query, ...bindings)
-      .toArray()
-      .map((row) => ({
-        ...(JSON.parse(row.body) as QueuedTrigger | QueuedReport),
-        attempts: row.attempts,
-        tries: row.tries,
-        problem: row.problem,
-      }));
+    const effects = this.#sql.exec("SELECT 1 FROM effect LIMIT 1").toArray().length > 0;
+    return this.inbox.prune(beforeMs) || effects;
   }
 
   #effects(query: string, ...bindings: (string | number)[]): EffectRow[] {
@@ -383,5 +275,3 @@ export class RouterStore {
 }
 
 const asRead = (body: string): ModelMessage => asLater(JSON.parse(body) as ModelMessage);
-
-const bodyOf = (item: InboxItem): string => JSON.stringify(item);

@@ -33,8 +33,7 @@ async function readsOfATurn(lab: Lab, n: number): Promise<number> {
   await evictDurableObject(lab.router as never);
   const counted = await inside(lab, (sql) => countReads(sql));
   const { id } = await say(lab, { name: `${lab.token}${n}`, by, text: `hello ${n} ${lab.token}` });
-  const isOver =
-    "SELECT 1 FROM log_about JOIN log ON log.seq = log_about.seq WHERE name = ? AND kind = 'router.decision' AND NOT EXISTS (SELECT 1 FROM effect WHERE state = 'pending')";
+  const isOver = "SELECT 1 FROM item WHERE id = ? AND state = 'settled' AND NOT EXISTS (SELECT 1 FROM effect WHERE state = 'pending')";
   await until("the decision", () => inside(lab, () => counted.peek(isOver, id).toArray().length > 0));
   await lab.router.poke();
   return inside(lab, () => counted.stop());
@@ -52,8 +51,9 @@ const age = (lab: Lab, events: number): Promise<void> =>
       sql.exec("INSERT INTO task (id, open, updated_ms, body) VALUES (?, 0, ?, ?)", task, n, JSON.stringify(known));
       sql.exec("INSERT INTO moved (thread_id, head_seq, seen_seq) VALUES (?, 5, 5)", `thr_old${n}`);
       sql.exec(
-        "INSERT INTO inbox (id, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, 1, 'settled', 0, 0, NULL, '', '', ?)",
+        "INSERT INTO item (id, ord, last, thread_id, seq, state, attempts, tries, problem, released_by, body, at_ms) VALUES (?, ?, 1, ?, 1, 'settled', 0, 0, NULL, '', '', ?)",
         `trg_old${n}-a`,
+        n + 1,
         `thr_old${n}`,
         Date.now(),
       );

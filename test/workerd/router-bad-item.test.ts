@@ -85,7 +85,7 @@ test.each<[string, ScriptedReply]>([
     for (const other of others) expect((await decided(lab, other.id, 20_000)).by).toBe("model");
     for (const tries of [1, 2, 3]) {
       await until(`failure ${tries}`, async () => {
-        const [row] = await rows<{ tries: number; state: string }>(lab, `SELECT tries, state FROM inbox WHERE id = '${poison.id}'`);
+        const [row] = await rows<{ tries: number; state: string }>(lab, `SELECT tries, state FROM item WHERE id = '${poison.id}'`);
         return row?.state === "settled" || (row?.tries ?? 0) >= tries;
       });
       await patience(lab);
@@ -119,7 +119,7 @@ test("[RT7] what stands in the transcript and is refused later is left behind wi
   const second = await say(lab, { name: `${lab.token}2`, by: member, thread: `${lab.token}2`, text: next });
   expect((await decided(lab, second.id)).by).toBe("model");
   expect((await metaOf(lab)).segments).toEqual({ team: 2, public: 1 });
-  expect(await rows(lab, "SELECT id FROM inbox WHERE attempts > 0 OR tries > 0")).toEqual([]);
+  expect(await rows(lab, "SELECT id FROM item WHERE attempts > 0 OR tries > 0")).toEqual([]);
   const probes = (await events(lab)).flatMap(({ event }) =>
     event.kind === "router.probe" ? [[event.past > 0, event.error !== undefined]] : [],
   );
@@ -142,7 +142,7 @@ test("[RT5][RT7] when the model answers nothing at all, nobody is to blame, peop
     await patience(lab);
     await until("the model's refusal", async () => (await metaOf(lab)).retryAtMs > Date.now());
   }
-  expect(await rows(lab, "SELECT id FROM inbox WHERE attempts > 0 OR tries > 0")).toEqual([]);
+  expect(await rows(lab, "SELECT id FROM item WHERE attempts > 0 OR tries > 0")).toEqual([]);
   expect(await lab.router.overview()).toMatchObject({ pending: 3, modelNote: expect.stringContaining("MODEL_NAME") });
   await script(lab.token, times(6, { calls: [{ tool: "record", input: { settles: ["$all"], reason: "kept" } }] }));
   await patience(lab);

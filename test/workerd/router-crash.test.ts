@@ -160,7 +160,7 @@ test("a thread whose dispatch cannot be applied holds back only itself, and its 
   expect((await lab.router.overview()).pending).toBe(1);
   broken = false;
   await settled(lab);
-  expect(await rows(lab, `SELECT state FROM inbox WHERE id = '${followUp.id}'`)).toEqual([{ state: "passed" }]);
+  expect(await rows(lab, `SELECT state FROM item WHERE id = '${followUp.id}'`)).toEqual([{ state: "passed" }]);
 });
 
 test("an effect that can never be applied is decided again, and after three times a human is asked", async () => {
