@@ -20,8 +20,6 @@ import { WakeList } from "../src/storage/wake-list.ts";
 import { bytesOfBase64, inputOf, parseDaemonFrame, type Refusal, verifyHello } from "../src/tools/daemon-socket.ts";
 import { answerClose, close, DaemonSockets, epochOf, superseded } from "../src/tools/daemon-sockets.ts";
 
-/** A dead peer may never close. After it dialled in it is looked at soon, then rarely: whoever asks of the machine looks first. */
-const sweepMs = 120_000;
 export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   readonly #endpointId: string;
   readonly #log: EventLog<EndpointEvent>;
@@ -126,7 +124,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     const machine = this.#rows.machine();
     if (!machine) return Response.json({ error: "not_found", message: "No such machine is enrolled here." }, { status: 404 });
     if (machine.revoked) return Response.json({ error: "gone", message: `${machine.name} was revoked. Enrol it again.` }, { status: 410 });
-    this.#alarms.setEarlier("sweep", "sweep", Date.now() + sweepMs);
+    this.#alarms.setEarlier("sweep", "sweep", this.#sockets.sweepAtMs(1));
     return this.#sockets.accept(expectedHost(machine, new URL(request.url).host), crypto.randomUUID(), Date.now());
   }
 
@@ -161,7 +159,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     const decision = this.#store.apply({ kind: "hello", about: frame.about, workspaces, open: frame.open });
     if (decision.close) return this.#refuse(ws, decision.close);
     this.#sockets.promote(ws, decision.machine?.epoch ?? 0);
-    this.#alarms.setEarlier("sweep", "sweep", Date.now() + sweepMs);
+    this.#alarms.set("sweep", "sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
     this.#send(decision);
     await this.#after(decision);
   }
@@ -187,6 +185,8 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   /** After a commit: the fault points that it reached, then its effects. */
   async #after(decision: Decision, reached?: FaultPoint): Promise<void> {
     const { faultUrl } = readConfig(this.env);
+    if (decision.entries.length > 0 && this.#live())
+      this.#alarms.setEarlier("sweep", "sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
     if (reached) await faultPoint(faultUrl, reached);
     if (decision.entries.some(({ state }) => state === "settled")) await faultPoint(faultUrl, "endpoint.settled");
     if (decision.effects.length > 0) void this.#pump.kick();
@@ -219,7 +219,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   #sweep(): number | undefined {
     const { silent, left } = this.#sockets.silent(Date.now(), this.#rows.machine()?.sinceMs ?? 0);
     for (const { ws, refusal } of silent) this.#refuse(ws, refusal);
-    return left > 0 ? Date.now() + sweepMs * (this.#rows.counts().running > 0 ? 1 : 10) : undefined;
+    return left > 0 ? this.#sockets.sweepAtMs(this.#rows.counts().running) : undefined;
   }
 
   #live(): WebSocket | null {

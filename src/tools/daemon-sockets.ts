@@ -28,6 +28,8 @@ function dialledMs(ws: WebSocket): number {
   return "nonce" in attachment ? attachment.atMs : 0;
 }
 
+const sweepMs = 120_000;
+
 export class DaemonSockets {
   readonly #ctx: DurableObjectState;
 
@@ -39,10 +41,7 @@ export class DaemonSockets {
   /** [E13] Accepts a connection and challenges it. `host` is where the daemon must have dialled: its signature is bound to it. */
   accept(host: string, nonce: string, atMs: number): Response {
     // The platform lists sockets in no promised order: those that have waited longest go first.
-    const strangers = this.#ctx
-      .getWebSockets()
-      .filter((ws) => ws.readyState === WebSocket.OPEN && epochOf(ws) === null)
-      .sort((a, b) => dialledMs(a) - dialledMs(b));
+    const strangers = this.#strangers().sort((a, b) => dialledMs(a) - dialledMs(b));
     for (const ws of strangers.slice(0, Math.max(0, strangers.length - maxStrangers + 1)))
       close(ws, { code: daemonClose.unauthorised, reason: "too many connections without a hello" });
     const { 0: client, 1: server } = new WebSocketPair();
@@ -50,6 +49,18 @@ export class DaemonSockets {
     attach(server, { nonce, host, atMs });
     server.send(frameText({ t: "challenge", v: daemonProtocolVersion, nonce }));
     return new Response(null, { status: 101, webSocket: client });
+  }
+
+  #strangers(): WebSocket[] {
+    return this.#ctx.getWebSockets().filter((ws) => ws.readyState === WebSocket.OPEN && epochOf(ws) === null);
+  }
+
+  /**
+   * When to look for peers that are gone without a word: soon where something runs or somebody has not said who they are, else rarely,
+   * since whoever asks something of the machine looks first.
+   */
+  sweepAtMs(running: number): number {
+    return Date.now() + (running > 0 || this.#strangers().length > 0 ? sweepMs : 10 * sweepMs);
   }
 
   /** Takes a socket's challenge: it is good for one hello, right or wrong. Null when it was used. */

@@ -26,19 +26,28 @@ function addCursors(): void {
 const patched = new WeakSet<object>();
 
 /** Replaces a method of a class of the platform, once, by one that also counts. */
-function counting<T extends object, K extends keyof T & string>(target: T, method: K, count: (self: T, result: unknown) => void): void {
+function counting<T extends object, K extends keyof T & string>(
+  target: T,
+  method: K,
+  count: (self: T, result: unknown, given: unknown[]) => void,
+): void {
   const original = target[method] as (...given: unknown[]) => unknown;
   target[method] = function (this: T, ...given: unknown[]) {
     const result = original.apply(this, given);
-    count(this, result);
+    count(this, result, given);
     return result;
   } as T[K];
 }
 
+/** What each object's alarm is set to, also while the object is put away. */
+const waiting = new Map<string, Counts["waiting"][number]>();
+const objectIds = new WeakMap<object, string>();
+
 const prototypeOf = <T extends object>(value: T): T => Object.getPrototypeOf(value) as T;
 
-function countStorage(storage: DurableObjectStorage, kind: string): void {
+function countStorage({ storage, id }: DurableObjectState, kind: string): void {
   kinds.set(storage, kind);
+  objectIds.set(storage, id.toString());
   kinds.set(storage.sql, kind);
   kinds.set(storage.kv, kind);
   const prototype = prototypeOf(storage);
@@ -52,8 +61,12 @@ function countStorage(storage: DurableObjectStorage, kind: string): void {
     countsOf(kinds.get(kv) ?? "unknown").rowsWritten += 1;
   });
   for (const method of ["setAlarm", "deleteAlarm"] as const)
-    counting(prototype, method, (self) => {
-      countsOf(kinds.get(self) ?? "unknown").alarmsSet += 1;
+    counting(prototype, method, (self, _, [atMs]) => {
+      const kind = kinds.get(self) ?? "unknown";
+      countsOf(kind).alarmsSet += 1;
+      const object = objectIds.get(self) ?? "unknown";
+      if (method === "setAlarm") waiting.set(object, { kind, afterMs: Number(atMs) - Date.now() });
+      else waiting.delete(object);
     });
 }
 
@@ -125,7 +138,7 @@ function counted<C extends Class>(base: C): C {
   class Counted extends (base as Class) {
     constructor(ctx: DurableObjectState, env: Env) {
       countEnv(env);
-      countStorage(ctx.storage, kind);
+      countStorage(ctx, kind);
       countsOf(kind).constructed += 1;
       super(ctx, env);
     }
@@ -139,8 +152,10 @@ function counted<C extends Class>(base: C): C {
         writable: true,
         value(this: object, ...given: unknown[]): unknown {
           const its = countsOf(kind);
-          if (name === "alarm") its.alarmsRun += 1;
-          else if (name === "webSocketMessage") its.socketMessages += 1;
+          if (name === "alarm") {
+            its.alarmsRun += 1;
+            waiting.delete((this as { ctx: DurableObjectState }).ctx.id.toString());
+          } else if (name === "webSocketMessage") its.socketMessages += 1;
           else its.calls[name] = (its.calls[name] ?? 0) + 1;
           return timed(this, kind, (method as (...all: unknown[]) => unknown).apply(this, given));
         },
@@ -160,7 +175,7 @@ export default {
     countEnv(env);
     if (new URL(request.url).pathname === countsPath) {
       addCursors();
-      const taken = counts;
+      const taken = { ...counts, waiting: [...waiting.values()] };
       counts = noCounts();
       return Response.json(taken);
     }

@@ -18,6 +18,8 @@ export type ObjectCounts = {
 
 export type Counts = {
   objects: Record<string, ObjectCounts>;
+  /** Alarms that are set and have not rung, each with how long after it was set it rings. */
+  waiting: { kind: string; afterMs: number }[];
   requests: number;
   d1: { queries: number; rowsRead: number; rowsWritten: number };
   r2: { writes: number; reads: number };
@@ -36,6 +38,7 @@ export const noObjectCounts = (): ObjectCounts => ({
 
 export const noCounts = (): Counts => ({
   objects: {},
+  waiting: [],
   requests: 0,
   d1: { queries: 0, rowsRead: 0, rowsWritten: 0 },
   r2: { writes: 0, reads: 0 },
