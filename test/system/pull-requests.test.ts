@@ -208,7 +208,7 @@ describe("what waits for a person", () => {
       expect(await accessibilityFindings(page)).toEqual([]);
       expect(await scrollsSideways(page)).toBe(false);
       expect(github.comments(place, 61)).toEqual([]);
-      const released = proposals.locator("div", { hasText: "Oil helps" }).getByRole("button", { name: /^Release/ });
+      const released = proposals.locator("div", { hasText: "**Oil** helps" }).getByRole("button", { name: /^Release/ });
       await released.focus();
       await page.keyboard.press("Enter");
       await eventually("the released comment", () => github.comments(place, 61).length === 1);
