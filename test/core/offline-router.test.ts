@@ -341,6 +341,28 @@ it("[RD9] knows the forms by which an owner changes what is reacted to, and leav
     expect(inputOf(other), other).toBeUndefined();
 });
 
+it("[RD9] a change of the rules that code refused is not tried again: its owner hears why", () => {
+  const items = [trigger("confirm rul_abc", { from: { role: "owner", name: "Owner" } })];
+  const call = (name: string, input: object) => ({ id: "call_1", type: "function", function: { name, arguments: JSON.stringify(input) } });
+  const calls = (output: object) => {
+    const messages = [
+      { role: "system", content: "You are Switchyard, a colleague." },
+      { role: "user", content: renderMessage({ turn: 1, lane: "team" }, items) },
+      { role: "assistant", content: "", tool_calls: [call("set_policy", { settles: ["trg_a-1"], confirm: "rul_abc" })] },
+      { role: "tool", tool_call_id: "call_1", content: JSON.stringify(output) },
+    ];
+    const answer = JSON.parse(answerChat(JSON.stringify({ model: "offline", messages, tools })));
+    return answer.choices[0].message.tool_calls.map(({ function: called }: ReturnType<typeof call>) => ({
+      tool: called.name,
+      input: JSON.parse(called.arguments),
+    }));
+  };
+  expect(calls({ refused: "It is saved already." })).toEqual([
+    { tool: "reply", input: { settles: ["trg_a-1"], text: "I have not changed any rule. It is saved already." } },
+  ]);
+  expect(calls({ saving: "x" })[0].tool).toBe("set_policy");
+});
+
 it("[RT7] the smallest request is answered, so that its own failures are told from an item's", () => {
   const body = JSON.stringify({
     model: "offline",

@@ -22,6 +22,8 @@ type View = {
   machines: Machine[];
   earlier: Trigger[];
   schedules: Schedules | null;
+  /** What code refused of our calls about rules, by the trigger that they settle. */
+  refused: ReadonlyMap<string, string>;
 };
 
 /** What this model can do, in words for people. */
@@ -41,6 +43,19 @@ function nameIn(chat: Chat): string {
   return (first?.role === "system" ? /^You are ([^,\n]{1,60}),/.exec(first.text)?.[1] : undefined) ?? "";
 }
 
+/** A change of the rules that was refused is not tried again: its owner hears why. */
+function refusedPolicies(chat: Chat): ReadonlyMap<string, string> {
+  const outputs = new Map(chat.messages.flatMap((message) => (message.role === "tool" ? [[message.callId, message.output] as const] : [])));
+  const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
+  return new Map(
+    calls.flatMap(({ callId, tool, input }) => {
+      const reason = tool === "set_policy" ? /^\{"refused":(".*")\}$/s.exec(outputs.get(callId) ?? "")?.[1] : undefined;
+      const settles = Array.isArray(input.settles) ? input.settles : [];
+      return reason === undefined ? [] : settles.map((id) => [String(id), String(JSON.parse(reason))] as const);
+    }),
+  );
+}
+
 const isTrigger = (item: ContextItem): item is Trigger => item.item === "trigger";
 
 /** The decisions of one turn, whose items may have come in several messages. */
@@ -57,6 +72,7 @@ export function planRouter(chat: Chat): Answer {
     recent: newest("tasks")?.recent ?? [],
     machines: newest("machines")?.list ?? [],
     schedules: newest("schedules") ?? null,
+    refused: refusedPolicies(chat),
     earlier: turns.filter(({ turn }) => turn !== last.turn).flatMap(({ items }) => items.filter(isTrigger)),
   };
   // Items that joined the turn came in a message of their own.
@@ -94,6 +110,8 @@ function decide(trigger: Trigger, view: View): Call[] {
     const said = `Scheduled “${name}” ${words}${"everyMinutes" in time || "afterMinutes" in time ? "" : ` (${zone})`}. To end it: cancel schedule ${name}`;
     return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(view.lane === "team" ? reply(said) : [])];
   }
+  const refused = view.refused.get(trigger.id);
+  if (refused !== undefined) return reply(`I have not changed any rule. ${refused}`);
   const policy = trigger.kind === timerKind ? null : readPolicy(trigger.text);
   if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
   const told =
@@ -126,7 +144,9 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (unable) return reply(`That is beyond the offline model that I run on (“${excerpt(unable.what, 60)}”). ${abilities} ${realModel}`);
   const unknown = first("unknown");
   if (unknown)
-    return reply(`Sorry, I did not understand that. I run on the offline model, which knows only a few forms. ${abilities} ${realModel}`);
+    return reply(
+      `Sorry, I did not understand that. I run on the offline model, which knows only a few forms: say “help”, and I list them. ${abilities} ${realModel}`,
+    );
   if (first("help")) return reply(help());
   if (first("thanks") && !trigger.text.includes("?")) return record("thanks; nobody asked for anything");
   if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
@@ -202,11 +222,12 @@ const help = (): string =>
     "- run the tests (only the login tests), build, lint, typecheck, `any command`",
     "- search for “text”, find *.md, list files, show README.md, count lines in FILE, what changed?",
     "- what is going on?, stop",
-    "- every day at 9, every monday at 8:30, every 2 hours, in 10 minutes, at 2026-12-01 09:00 …",
+    "- every day at 9 run the tests; every monday at 8:30, every 2 hours, in 10 minutes, at 2026-12-01 09:00",
     "- list schedules, pause/resume/cancel schedule NAME",
     "- remember (for the team) that …",
     "- owners: stop reacting to NAME, mute acme/app or acme/app#12, list policies, policy NAME: words, switch policy NAME off, undo rul_…",
-    "More needs a real model: MODEL_PROVIDER, README.",
+    "",
+    "More needs a real model (README).",
   ].join("\n");
 
 function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Call[] {
