@@ -140,6 +140,9 @@ test("only what is new after the history is announced: answers, and states that 
   expect(announcement(live, row(root, 2, reply("**2** fail in `a_b`:\n\n- *one*\n- [two](https://a.example)")))).toBe(
     "Switchyard: 2 fail in a_b:\none\ntwo",
   );
+  expect(announcement(live, row(root, 2, reply("> find *.md: 0 9 * * 1 by renovate[bot]")))).toBe(
+    "Switchyard: find *.md: 0 9 * * 1 by renovate[bot]",
+  );
   expect(announcement(applyFrame(live, row(root, 2, reply("Hello"))), row(root, 2, reply("Hello")))).toBeNull();
   expect(announcement(live, row(root, 3, said("mine")))).toBeNull();
   expect(announcement(live, card(2, "running", { line: "npm test" }))).toBeNull();

@@ -33,6 +33,8 @@ export function Composer(props: Props) {
     if (!area) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, 200)}px`;
+    // What it grew by, its buttons too, stays in sight of whoever writes in it.
+    if (document.activeElement === area) area.form?.scrollIntoView({ block: "nearest" });
   }, [text]);
 
   useEffect(() => {

@@ -214,8 +214,13 @@ export function settleDelivered(outbox: Outbox, state: Conversation): Outbox {
 /** How many tasks wait for the person. */
 export const waitingCount = (state: Conversation): number => Object.values(state.cards).filter((card) => statusView(card).forYou).length;
 
-/** Without the marks of Markdown, which nobody wants to hear. */
-const spokenText = (text: string): string => text.replace(/^\s*- |[*`#>[]|](\([^)]*\))?/gm, "").slice(0, 400);
+/** Without the marks of Markdown, which nobody wants to hear; a star or a bracket that marks nothing (`*.md`, `name[bot]`) stays. */
+const spokenText = (text: string): string =>
+  text
+    .replace(/\[([^\]\n]*)\]\([^)\n]*\)/g, "$1")
+    .replace(/(\*{1,3})(?=\S)([^*\n]*[^*\s])\1/g, "$2")
+    .replace(/^\s*(?:- |#+ |> ?)|`/gm, "")
+    .slice(0, 400);
 
 /** What a screen reader hears of a frame; null when it is nothing new or nothing of interest. Ask before the frame is applied. */
 export function announcement(before: Conversation, frame: WidgetServerFrame): string | null {
