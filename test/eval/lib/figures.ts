@@ -99,8 +99,8 @@ export function report(name: string, figures: Figures, outcomes: readonly Outcom
   const mistakes = mistakesOf(outcomes);
   return [
     `\n${name}: ${figures.lines} messages`,
-    `  expected ↓   ${columns.map((column) => (column === "none" ? "undecided" : column).padStart(9)).join("")}`,
-    ...labels.map((label) => `  ${label.padEnd(12)} ${columns.map((column) => String(confusion[label][column]).padStart(9)).join("")}`),
+    `  expected ↓   ${columns.map((column) => (column === "none" ? "undecided" : column).padStart(10)).join("")}`,
+    ...labels.map((label) => `  ${label.padEnd(12)} ${columns.map((column) => String(confusion[label][column]).padStart(10)).join("")}`),
     `  acting       precision ${percent(act.precision)}, recall ${percent(act.recall)}`,
     `  answering    precision ${percent(answer.precision)}, recall ${percent(answer.recall)}`,
     `  false proactive  ${loud(falseProactive)}${held ? "" : `: more than ${percent(maxFalseProactive)}`}`,
