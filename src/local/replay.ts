@@ -17,7 +17,7 @@ async function main(): Promise<void> {
   const [of, ...others] = positionals;
   const step = Number(values.step);
   if (of === undefined || others.length > 0 || !(of === "router" || of.startsWith("tsk_")) || !Number.isInteger(step) || step < 1)
-    throw new Error(usage);
+    throw new Error(of !== undefined && values.step === undefined ? `Which step? Say --step 1 for the first.\n${usage}` : usage);
   const settings = readSettings(values.state === undefined ? [] : ["--state", values.state]);
   const token = values.token ?? (values.url === undefined ? settings.bindings.OPERATOR_TOKEN : process.env.OPERATOR_TOKEN);
   if (!token) throw new Error(`The operator token is missing: give --token, or set OPERATOR_TOKEN.\n${usage}`);
