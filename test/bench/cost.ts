@@ -1,8 +1,10 @@
 // `npm run bench -- cost`: what the platform would bill, counted on the shipped Worker: rows, calls, an idle day, and 1,000 routed events.
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ownerOf } from "../../src/core/ids.ts";
 import { routerName } from "../../src/env.ts";
 import { bundleWorker, root } from "../../src/local/worker.ts";
+import type { TasksAnswer } from "../../src/protocol/console.ts";
 import { type Arrival, arrivalsOf } from "./batching-simulation.ts";
 import { runEssayPolicy } from "./essay-policy.ts";
 import { commented, Deployment, issueOpened } from "./lib/deployment.ts";
@@ -212,12 +214,17 @@ async function idleDay({ idleMs }: CostOptions) {
       connected.push(machine);
     }
     await deployment.deliver("issues", "task", issueOpened(1, "Work", `Please. ${planMark({ act: "dispatch", steps: 1 })}`));
+    let last = "";
     for (let i = 2; i <= threads; i++)
-      await deployment.deliver("issues", `thread-${i}`, issueOpened(i, "Talk", `Hello. ${planMark({ act: "record", steps: 1 })}`));
+      ({ id: last } = await deployment.deliver(
+        "issues",
+        `thread-${i}`,
+        issueOpened(i, "Talk", `Hello. ${planMark({ act: "record", steps: 1 })}`),
+      ));
     await sleep(quietMs);
-    const rows = await deployment.events("ROUTER", routerName);
-    const taskId = rows.flatMap(({ event }) => (event.kind === "router.decision" && event.taskId ? [event.taskId] : []))[0] ?? "";
-    const threadId = rows.flatMap(({ event }) => (event.kind === "router.inbox" ? [event.threadId] : [])).at(-1) ?? "";
+    // No object is touched for this: whoever holds a way to one keeps it in memory.
+    const threadId = ownerOf(last, "thr") ?? "";
+    const taskId = (JSON.parse(await deployment.list("tasks")) as TasksAnswer).tasks[0]?.taskId ?? "";
     await deployment.counts();
     await sleep(putAwayMs);
     const still = await deployment.counts();

@@ -187,10 +187,11 @@ export class Deployment {
     await (await this.#worker.getD1Database("DB")).prepare(statement).run();
   }
 
-  /** A list as the console reads it. */
-  async list(of: "tasks" | "endpoints"): Promise<void> {
+  /** A list as the console reads it, as JSON. */
+  async list(of: "tasks" | "endpoints"): Promise<string> {
     const answer = await this.send(`${this.origin}/api/console/${of}`, "GET", "", { authorization: `Bearer ${operatorToken}` });
     if (answer.status !== 200) throw new Error(`a list was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
+    return answer.body;
   }
 
   memoryBytes(): number {
