@@ -40,8 +40,9 @@ export function readTime(input: ScheduleTime, zone: string, nowMs: number): { wh
     const cron = (input.cron ?? "").trim();
     if (calendar(cron, own).nextRun(new Date(nowMs)) === null) return { problem: `"${cron}" never comes.` };
     return { when: { kind: "cron", cron }, zone: own };
-  } catch (error) {
-    return { problem: `"${input.cron}" is no cron pattern of five fields: ${error instanceof Error ? error.message : String(error)}` };
+  } catch {
+    // The parser's own words speak of fields and forms that are not taken here.
+    return { problem: `"${input.cron}" is no cron pattern of five fields: minute, hour, day, month and weekday, like 0 9 * * 1-5.` };
   }
 }
 
