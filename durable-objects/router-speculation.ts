@@ -2,8 +2,25 @@
 
 import { isOpen } from "../src/core/router.ts";
 import type { PlannedDecision, RouterEffect } from "../src/core/router-plan.ts";
-import { answeredDecision, endedDecision, mootDecision, offeredDecision, pausedDecision } from "../src/core/router-speculation.ts";
-import { allowingPolicy, closeAs, figuresOf, isOpenSpeculation, mootBy, onOffer, onReport, overWaste } from "../src/core/speculation.ts";
+import {
+  answeredDecision,
+  endedDecision,
+  mootDecision,
+  offeredDecision,
+  openedDecision,
+  pausedDecision,
+} from "../src/core/router-speculation.ts";
+import {
+  allowingPolicy,
+  closeAs,
+  figuresOf,
+  isOpenSpeculation,
+  isPeoples,
+  mootBy,
+  onOffer,
+  onReport,
+  overWaste,
+} from "../src/core/speculation.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { OfferView } from "../src/protocol/offer.ts";
@@ -71,15 +88,24 @@ export class RouterSpeculation {
   reported(report: Report, nowMs: number): boolean {
     const row = this.#rows.get(report.taskId);
     if (row === null) return false;
+    if (report.offer !== undefined && report.offer === row.offerId) {
+      this.#ledger.alarms.setEarlier("speculation", "speculation", nowMs);
+      return true;
+    }
     const { agentName, model } = readConfig(this.#env);
     const step = onReport(row, report, model.worker.price);
     this.#save(row, step.row, nowMs);
-    if (row.outcome === "adopted") return false;
+    if (isPeoples(row)) return false;
     if (step.row.outcome === row.outcome) return true;
     const hops = this.#ledger.store.task(row.taskId)?.hops ?? 0;
     const decision = step.offer ? offeredDecision(step.row, report, hops, this.#turn) : endedDecision(step, report, agentName, this.#turn);
-    const offered = decision.effects.find((effect) => effect.kind === "offer")?.input.offer.outbound;
-    if (offered !== undefined) this.#rows.put({ ...step.row, offerId: offered.id, offerText: offered.text });
+    const offer = decision.effects.find((effect) => effect.kind === "offer")?.input.offer;
+    if (offer !== undefined)
+      this.#rows.put({
+        ...step.row,
+        ...{ offerId: offer.outbound.id, offerText: offer.outbound.text },
+        ...(offer.draft ? { draft: true } : {}),
+      });
     this.#ledger.commit(decision, nowMs);
     return true;
   }
@@ -153,12 +179,13 @@ export class RouterSpeculation {
     const { agentName } = readConfig(this.#env);
     const said = thread.find((each) => each.kind === "outbound" && each.outbound.id === row.offerId);
     const answered = offer === null ? null : onOffer(row, offer.state, said?.kind === "outbound" ? said.outbound.text : null, nowMs);
+    const task = this.#ledger.store.task(taskId);
     if (answered !== null) {
       this.#save(row, answered, nowMs);
-      this.#ledger.commit(answeredDecision(answered, agentName, this.#turn), nowMs);
+      const opened = offer !== null && isPeoples(answered) && openedDecision(answered, offer, task, agentName, this.#turn, nowMs);
+      this.#ledger.commit(opened || answeredDecision(answered, agentName, this.#turn), nowMs);
       return;
     }
-    const task = this.#ledger.store.task(taskId);
     const off = allowingPolicy(policies, row.policy.id) === null ? "its policy was switched off" : null;
     const lost = row.outcome === "running" && task !== null && !isOpen(task) ? "it could not be started" : null;
     const why = mootBy(row, thread) ?? off ?? lost;

@@ -20,6 +20,12 @@ export function releasedByItself(offer: Offer, where: { source: string; place: s
   return policy.byItself.includes(kindOfOffer(offer)) ? `the team's setting, version ${policy.version}` : null;
 }
 
+/** [SP8] Who released the same words before, as a draft; null when nobody did. What was read since of the public counts as always. */
+export const releasedBefore = ({ from, personOnly, releasedAs }: Offer): { by: Principal; reason: string } | null =>
+  releasedAs === undefined || personOnly || from.tainted || !atLeast(from.authority, "member")
+    ? null
+    : { by: { role: "agent", id: "draft", name: releasedAs.by }, reason: `released as the draft ${releasedAs.offerId}` };
+
 type Decision = { verdict: "release" | "decline"; by: Principal; via: OfferJudge };
 
 /**

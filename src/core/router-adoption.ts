@@ -34,6 +34,11 @@ export function adoptionOf(
       : { what: "refused", refused: "There is no speculative task of this id at work or offered: leave `adopt` out." };
   const task = view.tasks.get(row.taskId);
   const allowed = task !== undefined && !task.tainted && first !== undefined && mayFlow(task.audience, audienceOf(first.trigger));
+  if (allowed && row.draft)
+    return {
+      what: "refused",
+      refused: `${row.taskId} waits as the draft of a pull request: it goes on when a person of the team releases it in the console. Say so, or leave \`adopt\` out.`,
+    };
   if (allowed && row.offerText !== null) return { what: "hand_over", row, text: row.offerText };
   if (allowed) return { what: "adopt", task, row, authority: lower(task.authority, authority) };
   return named === undefined

@@ -1,11 +1,11 @@
 // Decisions of code about speculative tasks: an end in silence, and a policy that pauses itself.
-import type { Offer } from "../protocol/offer.ts";
+import type { Offer, OfferView } from "../protocol/offer.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 import type { Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
-import { laneOfReport } from "./router.ts";
+import { type KnownTask, laneOfReport } from "./router.ts";
 import { endSpeculation, withdrawOffer } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 import type { SpeculationStep } from "./speculation.ts";
@@ -33,14 +33,17 @@ export function endedDecision({ row, stop }: SpeculationStep, report: Report, ag
   };
 }
 
-/** [SP4] Its words are held in the thread that it came from, until a person of the team sends or declines them. */
+/** [SP4] Its words, or its pull request, are held in the thread that it came from, until a person of the team releases or declines them. */
 export function offeredDecision(row: Speculation, report: Report, hops: number, turn: number): PlannedDecision {
   const id = makeId("dec", "speculation", report.id);
   const place = { threadId: row.threadId, source: row.source, hops };
   const { input } = postEffect(id, place, "offer", report.text, { taskId: row.taskId, reportId: report.id });
+  const { draft } = report;
+  const what = draft === undefined ? `${row.title} — say it in ${row.place}?` : `Draft of a pull request: ${draft.deed.title} (into ${draft.deed.base})`;
   const offer: Offer = {
-    outbound: input,
-    title: excerpt(`Nobody asked, found early: ${row.title} — say it in ${row.place}?`, 300),
+    outbound: draft === undefined ? input : { ...input, text: draft.text, deed: draft.deed },
+    ...(draft === undefined ? {} : { draft: true as const }),
+    title: excerpt(`Nobody asked, found early: ${what}`, 500),
     from: { taskId: row.taskId, authority: report.authority, tainted: report.tainted, source: row.source, place: row.place },
     personOnly: true,
   };
@@ -65,6 +68,38 @@ export function answeredDecision(row: Speculation, agentName: string, turn: numb
     settles: [],
     reason: `speculation ${row.outcome}`,
     effects: row.outcome === "expired" ? [] : [{ kind: "accept", taskId: row.taskId, input: { by, accepted } }],
+  };
+}
+
+/** [SP8] A person released the draft of a pull request: its task is one like any other from here on, and makes it. */
+export function openedDecision(
+  row: Speculation,
+  { offer, decided }: OfferView,
+  task: KnownTask | null,
+  agentName: string,
+  turn: number,
+  nowMs: number,
+): PlannedDecision {
+  const { taskId, threadId } = row;
+  const id = makeId("dec", "speculation", taskId, row.outcome);
+  const released = { offerId: offer.outbound.id, by: decided?.by ?? "a person of the team" };
+  const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" };
+  const text = `${released.by} released your draft of a pull request. Call \`push\` with the commit as it stands, then \`propose\` it with the same title, summary, changes, links and base: it leaves without another word. If you have to change or run anything first, what you propose then waits like any other.`;
+  const { speculative: _, ...known } = task ?? {};
+  return {
+    ...byCode(row, "team", turn),
+    id,
+    tool: "resolve",
+    settles: [],
+    reason: `speculation ${row.outcome}: its draft was released by ${released.by}`,
+    effects: [
+      // Opened before it is subscribed: an ended task would give the rows back.
+      { kind: "reopen", taskId, input: { id, by, text, tainted: false, released } },
+      { kind: "subscribe", threadId, input: { taskId, decisionId: id } },
+    ],
+    ...(task === null
+      ? {}
+      : { newTask: { ...(known as KnownTask), status: "running", line: "", endedMs: null, updatedMs: nowMs, threads: [threadId] } }),
   };
 }
 

@@ -34,6 +34,9 @@ export const stampOf = ({ id, version }: { id: string; version: number }): strin
 /** The matter is not over: it works, or its offer waits for a person. */
 export const isOpenSpeculation = ({ outcome }: Pick<Speculation, "outcome">): boolean => outcome === "running" || outcome === "offered";
 
+/** It is a person's task from then on: what it reports is heard. */
+export const isPeoples = ({ outcome, draft }: Speculation): boolean => outcome === "adopted" || (outcome === "accepted" && draft === true);
+
 /** [SP3] What a task takes of its policy's budget: its reservation until it is settled. One that a person adopted is paid for as asked work. */
 const callsOf = (row: Speculation): number => (row.outcome === "adopted" ? 0 : (row.spent?.calls ?? row.reservedCalls));
 
@@ -191,7 +194,7 @@ export function onOffer(row: Speculation, state: OfferState, said: string | null
       return null;
     case "released":
       return said === null || said === row.offerText
-        ? closeAs(row, "accepted", "a person sent it", nowMs)
+        ? closeAs(row, "accepted", row.draft ? "a person released it" : "a person sent it", nowMs)
         : closeAs(row, "edited", "a person sent it in other words", nowMs);
     case "declined":
       return closeAs(row, "rejected", "a person declined it", nowMs);

@@ -76,9 +76,12 @@ function whyNotUnasked(task: TaskState, call: WorkerCall): string | null {
     case "unsubscribe":
     case "hand_back":
       return `${silent}: it follows no thread. Read by recall.`;
-    case "push":
     case "propose":
+      // [SP8] It is kept, and offered with the report.
+      if (call.input.what === "pull_request" && task.start.parent === undefined) return null;
       return `${silent}: nothing of it leaves by itself. Say in your report what you made; its words are offered to people.`;
+    case "push":
+      return `${silent}: nothing of it leaves by itself, no branch either. Commit your change and propose the pull request: it is kept as a draft.`;
     case "report":
       return task.start.parent === undefined && /^(question|blocked|answer)$/.test(call.input.kind)
         ? `${silent}: you cannot ask or answer. Find out what you can by yourself; then report done, or failed.`

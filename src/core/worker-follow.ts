@@ -2,6 +2,7 @@
 
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
+import type { Offer } from "../protocol/offer.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
@@ -104,6 +105,8 @@ export type Reopening = {
   /** Another machine than before. */
   endpoint?: NonNullable<TaskStart["endpoint"]>;
   profile?: Profile;
+  /** Who released the draft that it made when nobody had asked. */
+  released?: NonNullable<Offer["releasedAs"]>;
 };
 
 /** [W22] An ended task goes on with all that it knows and another allowance. The same opening, or one of an open task, changes nothing. */
@@ -125,7 +128,12 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
     const about = { reason: "the router took another path", summary: excerpt(input.text, 500) };
     change.events.push({ kind: "task.hand_off", from, to, ...about, step: task.steps, count: next.handOffs });
   }
-  next.start = input.endpoint === undefined ? task.start : { ...task.start, endpoint: input.endpoint };
+  // [SP8] Whoever opens it again wants it: from here on it is a task like any other.
+  const { speculative: _unasked, ...start } = task.start;
+  next.start = input.endpoint === undefined ? start : { ...start, endpoint: input.endpoint };
+  const { speculative: _silent, ...card } = task.card;
+  next.card = card;
+  if (task.draft !== undefined && input.released !== undefined) next.draft = { ...task.draft, released: input.released };
   next.tainted = task.tainted || input.tainted;
   next.mode = input.text === "" ? { mode: "asking" } : { mode: "working" };
   next.again = input.text !== "";

@@ -19,7 +19,8 @@ import {
 } from "./worker-state.ts";
 
 /** How an offer stands, in one word: until it is released that of the offer, then that of its entry in the outbound ledger. */
-const stageOf = (view: OfferView): TaskOffer["stage"] => (view.state === "released" ? (view.sent?.state ?? "pending") : view.state);
+const stageOf = ({ offer, state, sent }: OfferView): TaskOffer["stage"] =>
+  state === "released" && offer.draft !== true ? (sent?.state ?? "pending") : state;
 
 const order: TaskOffer["stage"][] = ["proposed", "held", "pending"];
 /** Nothing more becomes of it. */
@@ -37,6 +38,8 @@ function newsOf({ offer, decided }: OfferView, stage: TaskOffer["stage"], sent: 
   switch (stage) {
     case "declined":
       return `Your proposal ${outbound.id} (${title}) was declined${by}${why}. It is not sent.`;
+    case "released":
+      return `Your draft ${outbound.id} (${title}) was released${by}: this task goes on with it.`;
     case "expired":
       return `Nobody released your proposal ${outbound.id} (${title}) in time. It is not sent.`;
     case "failed":
@@ -73,6 +76,16 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
       offer: id,
     });
   if (!hasEnded(stage)) return change;
+  // [SP4] The router looks at once what people made of it, and not with its next round.
+  if (task.start.speculative === true)
+    addReport(change, {
+      id: childId("rep", task.start.taskId, "proposal", id, stage),
+      kind: "proposal",
+      text: stage,
+      status: task.card.status,
+      nowMs,
+      offer: id,
+    });
   const row = receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
   if (row === null) return change;
   const { deed } = view.offer.outbound;

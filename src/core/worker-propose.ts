@@ -33,6 +33,8 @@ export function propose(change: Change, call: Proposing, step: number, facts: Fa
   if (task.proposals >= limits.maxOffersPerTask) return { refused: `${limits.maxOffersPerTask} proposals are all that a task may make.` };
   const draft = draftOf(task, call.input, facts);
   if ("refused" in draft) return draft;
+  if (task.start.speculative === true) return keepDraft(task, draft, facts);
+  const releasedAs = takeRelease(task, draft, facts);
   const { taskId, decisionId, authority, source, place } = task.start;
   const { threadId, title, text, deed, about } = draft;
   const id = childId("out", threadId, taskId, step, call.callId);
@@ -51,12 +53,38 @@ export function propose(change: Change, call: Proposing, step: number, facts: Fa
     outbound,
     title,
     from: { taskId, authority, tainted: task.tainted, source, place, audience: taskAudience(task.start) },
+    ...(releasedAs === undefined ? {} : { releasedAs }),
   };
   task.proposals += 1;
   task.offers = [...task.offers, { id, kind: deed?.do ?? "comment", title, text: "", stage: "proposed" }];
   task.line = `proposing: ${title}`;
   change.effects.push({ effect: "offer", threadId, input: { offer, ...(about === undefined ? {} : { about }) } });
   return { output: { proposed: id, note: "It waits for a release; a notice says what became of it." } };
+}
+
+/** What may have changed what is pushed, as far as the task's own ledger has it. */
+const touchedBy = (task: TaskState, facts: Facts): number =>
+  facts.allCommands().filter(({ tool }) => tool === "run_command" || tool === "write_file" || tool === "edit_file").length +
+  task.children.length;
+
+/** [SP8] Nothing of what nobody asked for leaves, not even a branch: it stays with the task, and its last report offers it. */
+function keepDraft(task: TaskState, { threadId, title, text, deed }: Draft, facts: Facts): Spoken {
+  if (deed?.do !== "pull_request") return { refused: "Only a pull request is kept as a draft." };
+  task.draft = { threadId, text, deed, touched: touchedBy(task, facts) };
+  task.line = `drafted: ${title}`;
+  return {
+    output: { drafted: title, note: "It is kept, and nothing of it leaves. Report done now: then it is offered to people as it is." },
+  };
+}
+
+/** [SP8] A person's release of the draft counts once, for the same words, while nothing was done that could have changed what they are about. */
+function takeRelease(task: TaskState, { threadId, text, deed }: Draft, facts: Facts): Offer["releasedAs"] {
+  const kept = task.draft;
+  if (kept?.released === undefined || kept.threadId !== threadId || kept.text !== text) return undefined;
+  if (JSON.stringify(kept.deed) !== JSON.stringify(deed) || kept.touched !== touchedBy(task, facts)) return undefined;
+  const { released, ...spent } = kept;
+  task.draft = spent;
+  return released;
 }
 
 const clean = (text: string | undefined): string => stripMarkers(text ?? "");
@@ -100,10 +128,8 @@ function labelsOf(threadId: string, given: readonly string[]): Draft | { refused
 /** [O7] The parts are the worker's, the form is code's, and the checks are what the ledger says that ran. */
 function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft | { refused: string } {
   const { taskId, source, place: asked, quote } = task.start;
-  const pushed = task.pushes.at(-1);
-  if (pushed === undefined) return { refused: "Commit your change and call `push` first: a pull request is made from a pushed branch." };
-  if (pushed.place === "")
-    return { refused: "The remote that was pushed to is no repository with an owner and a name: nothing can be opened there." };
+  const pushed = repositoryOf(task);
+  if ("refused" in pushed) return pushed;
   const title = plainLine(clean(input.title), maxTitleChars);
   const summary = clean(input.summary);
   const changes = (input.changes ?? []).map(clean).filter(Boolean);
@@ -111,7 +137,7 @@ function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft
     return {
       refused: "A pull request needs `title`, `summary` (what and why, in a sentence) and `changes` (what was done, one line each).",
     };
-  const base = plainLine(input.base ?? pushed.base ?? "main", 200);
+  const base = plainLine(input.base ?? task.draft?.deed.base ?? pushed.base ?? "main", 200);
   if (base.startsWith("switchyard/") || !/^[\w][\w./-]*$/.test(base)) return { refused: `${base} is no branch that this can go into.` };
   const checks = ranBy(facts.allCommands());
   const number = /^(?:issue|pull):(\d+)$/.exec(threadKeyOf(task, facts) ?? "")?.[1];
@@ -130,6 +156,19 @@ function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft
     deed: { do: "pull_request", head: branchOf(taskId), base, title, draft: input.draft ?? false },
     about,
   };
+}
+
+/** Where a pull request goes: the repository that was pushed to; of a task that may not push, the one that it began from. */
+function repositoryOf({ start, pushes }: TaskState): { place: string; base?: string | undefined } | { refused: string } {
+  if (start.speculative === true)
+    return start.source === "github"
+      ? { place: start.place }
+      : { refused: "This began in no repository, so no pull request can come of it. Say in your report what you made." };
+  const pushed = pushes.at(-1);
+  if (pushed === undefined) return { refused: "Commit your change and call `push` first: a pull request is made from a pushed branch." };
+  return pushed.place === ""
+    ? { refused: "The remote that was pushed to is no repository with an owner and a name: nothing can be opened there." }
+    : pushed;
 }
 
 /** What ran and how it ended, the newest of it. */

@@ -4,7 +4,7 @@ import type { TaskEvent } from "../protocol/events.ts";
 import type { ArtifactId, CommandId, EndpointId, TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
-import type { OfferKind, OfferState } from "../protocol/offer.ts";
+import type { Offer, OfferKind, OfferState, PullDraft } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
@@ -37,14 +37,14 @@ export type Segment = { id: string; fromRow: number; toRow: number };
 /** A child, as its parent keeps it. `lostMs`: without an end by then it counts as lost. */
 export type Child = { taskId: TaskId; title: string; goal: string; profile: string; share: number; open: boolean; lostMs: number };
 
-/** Something that the task proposed. `stage`: that of the offer until it is released, then that of its entry in the outbound ledger. */
+/** Something that the task proposed. `stage`: that of the offer until it is released, then that of its entry in the outbound ledger, if it has one. */
 export type TaskOffer = {
   id: string;
   kind: OfferKind;
   title: string;
   text: string;
   /** `proposed`: on its way to its thread. */
-  stage: "proposed" | Exclude<OfferState, "released"> | OutboundState;
+  stage: "proposed" | OfferState | OutboundState;
 };
 
 /** A commit that the task's machine pushed to its branch, by the daemon's own word. */
@@ -77,8 +77,9 @@ export type TaskState = {
   backlog: { key: string; ref: string }[];
   children: Child[];
   offers: TaskOffer[];
-  /** Proposals that were made in all. */
+  /** Proposals that were made in all; and the draft that was made while nobody had asked: what may have changed its commit by then, who released it. */
   proposals: number;
+  draft?: PullDraft & { touched: number; released?: NonNullable<Offer["releasedAs"]> };
   /** The ledger of pushes, oldest first, and the commands of those that are under way. */
   pushes: Push[];
   pushing: CommandId[];
@@ -374,7 +375,7 @@ export function addReport(
   change: Change,
   input: Pick<Report, "id" | "kind" | "text" | "confidence" | "straightforward" | "offer" | "status"> & { nowMs: number },
 ): void {
-  const { start, tainted } = change.task;
+  const { start, tainted, draft } = change.task;
   const report: Report = {
     id: input.id,
     taskId: start.taskId,
@@ -390,6 +391,7 @@ export function addReport(
     status: input.status,
     ...(start.parent === undefined ? {} : { callsLeft: Math.max(0, change.task.allowance - change.task.steps) }),
     ...(finalStatuses.includes(input.status) ? { spent: spentOf(change.task) } : {}),
+    ...(input.kind === "done" && start.speculative === true && draft !== undefined ? { draft } : {}),
     atMs: input.nowMs,
   };
   change.reports.push(report);

@@ -1,7 +1,7 @@
 // What waits for a release before it leaves for the outside world: proposed by a worker, released or declined by the team's
 // setting, by the router, or by a person. Until then it is no word of ours and no part of the conversation.
 import * as z from "zod/mini";
-import type { TaskId } from "./ids.ts";
+import { type TaskId, threadId } from "./ids.ts";
 import type { Authority } from "./principal.ts";
 import type { OutboundIntent, OutboundState } from "./thread.ts";
 
@@ -26,7 +26,19 @@ export type Offer = {
   };
   /** Nobody asked for it: no setting and no router releases it, only a person. */
   personOnly?: true;
+  /** Of a task that nobody asked for: a release says nothing, but lets that task go on and make it. */
+  draft?: true;
+  /** A person released the same words before, as that draft. */
+  releasedAs?: { offerId: string; by: string };
 };
+
+/** A pull request that is kept with its task: nothing of it has left, not even its branch. */
+export const pullDraft = z.object({
+  threadId,
+  text: z.string(),
+  deed: z.object({ do: z.literal("pull_request"), head: z.string(), base: z.string(), title: z.string(), draft: z.boolean() }),
+});
+export type PullDraft = z.infer<typeof pullDraft>;
 
 export type OfferState = "held" | "released" | "declined" | "expired";
 /** Who released or declined it. `policy`: the team's setting. */

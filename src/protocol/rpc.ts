@@ -185,6 +185,8 @@ export interface WorkerSessionRpc extends MindRpc {
     endpoint?: NonNullable<TaskStart["endpoint"]>;
     /** Another profile's name: that is a hand-off. */
     profile?: string;
+    /** A person released the draft that this task made when nobody had asked. */
+    released?: NonNullable<Offer["releasedAs"]>;
   }): Promise<{ status: TaskCard["status"] }>;
   describe(): Promise<TaskDescription | null>;
 }

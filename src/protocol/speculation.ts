@@ -56,6 +56,8 @@ export type Speculation = {
   /** The held words that are offered. */
   offerId: string | null;
   offerText: string | null;
+  /** The offer is the draft of a pull request: what is released is not said, but made by the task. */
+  draft?: true;
   startedMs: number;
   /** The end of the work, and of the matter. */
   settledMs: number | null;

@@ -1,6 +1,7 @@
 // A task, its status, and what a worker session says about it.
 import * as z from "zod/mini";
 import { endpointId, reportId, taskId, threadId, triggerId } from "./ids.ts";
+import { pullDraft } from "./offer.ts";
 import { authority, principal } from "./principal.ts";
 
 /** `paused`: out of budget, with Continue or Stop. `waiting`: for a person, a machine or an event; `waitingFor` says which. */
@@ -73,6 +74,8 @@ export const report = z.object({
   callsLeft: z.optional(z.number()),
   /** Only of a final report. */
   spent: z.optional(spend),
+  /** Of the end of a task that nobody asked for: the pull request that it would make. */
+  draft: z.optional(pullDraft),
   atMs: z.number(),
 });
 export type Report = z.infer<typeof report>;

@@ -2,7 +2,7 @@
 // that made it, and the consoles, hear what becomes of it until they have it.
 
 import { threadIdOf } from "../core/ids.ts";
-import { decideOn, releasedByItself } from "../core/offer.ts";
+import { decideOn, releasedBefore, releasedByItself } from "../core/offer.ts";
 import { plainLine, visible } from "../core/structured.ts";
 import { webSource } from "../core/thread.ts";
 import { boardName, type Env } from "../env.ts";
@@ -51,8 +51,10 @@ export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, 
   room.commit((nowMs) => {
     if (store.about() === null) store.setAbout({ threadId, ...place });
     store.offers.open(offer, nowMs);
+    const before = releasedBefore(offer);
     const why = releasedByItself(offer, place, policy);
-    if (why !== null) release(room, offer, { by: setting, via: "policy", reason: why }, offer.outbound.text, nowMs);
+    if (before !== null) release(room, offer, { ...before, via: "person" }, offer.outbound.text, nowMs);
+    else if (why !== null) release(room, offer, { by: setting, via: "policy", reason: why }, offer.outbound.text, nowMs);
     room.armOffers(nowMs);
   });
   return viewOf(room, id);
@@ -72,6 +74,8 @@ export function decideOffer(room: ThreadRoom, input: Input<"decideOffer">, inMan
       "forbidden",
       "It is longer than what a card shows: read all of it in the console, under Proposals, and release it there.",
     );
+  if (offer.draft && input.text !== undefined && input.text !== offer.outbound.text)
+    throw new Fault("bad_input", "A draft is released as it is, or declined. Released, its task goes on: say there what should change.");
   room.commit((nowMs) => {
     if (next === "released")
       release(room, offer, { by, via, reason }, inManner(input.text ?? offer.outbound.text, room.store.about()?.source ?? ""), nowMs);
@@ -81,7 +85,7 @@ export function decideOffer(room: ThreadRoom, input: Input<"decideOffer">, inMan
   return viewOf(room, id);
 }
 
-/** [O6] Once and for good: the word on it and its entry in the outbound ledger are one transaction. */
+/** [O6] Once and for good: the word on it and its entry in the outbound ledger are one transaction. [SP8] Of a draft nothing is said. */
 function release(
   room: ThreadRoom,
   offer: Offer,
@@ -91,13 +95,13 @@ function release(
 ): void {
   const outbound: OutboundIntent = { ...offer.outbound, text };
   room.store.offers.decided(outbound.id, "released", decided.by, decided.via, decided.reason, nowMs);
-  say(room, outbound, nowMs);
+  if (offer.draft !== true) say(room, outbound, nowMs);
 }
 
 /** What the task and the consoles are told of an offer, now that it stands like this; null when they know. */
 function newsOf(view: OfferView, told: Told): { task: boolean; board: "notice" | "done" | null; next: Told | null } {
   if (view.state === "held") return { task: true, board: told === "nothing" ? "notice" : null, next: "held" };
-  const ended = view.state !== "released" || (view.sent !== undefined && view.sent.state !== "pending");
+  const ended = view.state !== "released" || view.offer.draft === true || (view.sent !== undefined && view.sent.state !== "pending");
   const board = told === "held" ? "done" : null;
   return { task: told !== "decided" || ended, board, next: ended ? null : "decided" };
 }

@@ -141,7 +141,7 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
   const confirmed = only(log, "thread.confirmed");
   const words = only(log, "thread.offer_decided").map(({ event }) => event);
   const released = new Set(words.flatMap(({ outboundId, state }) => (state === "released" ? [outboundId] : [])));
-  const held = only(log, "thread.offered").map(({ event }) => event.offer.outbound.id);
+  const offered = only(log, "thread.offered").map(({ event }) => event.offer);
   const ended = new Set([
     ...sent,
     ...confirmed.map(({ event }) => event.outboundId),
@@ -162,9 +162,10 @@ function outbound(log: ObjectLog, { routers }: History): string[] {
         ? [`R9: what we did ourselves came back to ${log.object} as news: ${trigger.id}`]
         : [],
     ),
-    ...held
-      .filter((id) => released.has(id) !== said.some((each) => each.id === id))
-      .map((id) => `R9: the offer ${id} was said without a release, or released and not said, in ${log.object}`),
+    ...offered
+      // The release of a draft says nothing: its task makes what was released, and proposes that.
+      .filter(({ outbound: { id }, draft }) => (released.has(id) && draft !== true) !== said.some((each) => each.id === id))
+      .map(({ outbound: { id } }) => `R9: the offer ${id} was said without a release, or released and not said, in ${log.object}`),
     ...repeated(said.flatMap(({ reportId }) => reportId ?? [])).map((id) => `R9: ${id} was relayed twice in ${log.object}`),
     ...confirmed.flatMap(({ seq, event: { outboundId } }) =>
       only(log, "thread.sent").some((each) => each.event.outboundId === outboundId && each.seq > seq)

@@ -16,7 +16,7 @@ export function Release(props: { id: string; what: string; done?: () => void }) 
         await api("POST", `offers/${id}`, { verdict });
         done?.();
       },
-      verdict === "release" ? "Released: it is being sent." : "Declined: it is not sent.",
+      verdict === "release" ? "Released: it is on its way." : "Declined: it is not sent.",
     );
   return (
     <>

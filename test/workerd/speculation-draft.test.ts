@@ -1,0 +1,157 @@
+// The draft of a pull request that nobody asked for, all the way on the deployment's own objects: nothing leaves before a person released
+// it, then its task pushes and proposes it, and nobody is asked twice.
+import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { github } from "../../src/channels/github/index.ts";
+import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
+import { makeId, threadIdOf } from "../../src/core/ids.ts";
+import { type Env, routerName } from "../../src/env.ts";
+import type { OfferView } from "../../src/protocol/offer.ts";
+import type { Speculation, SpeculationAnswer } from "../../src/protocol/speculation.ts";
+import { policiesInForce } from "../../src/storage/policies.ts";
+import { member, triggerOf } from "../support/router-fixtures.ts";
+import { until } from "../support/until.ts";
+import { asOperator, ok } from "./console-support.ts";
+import { decided, type Lab, saidIn, say, unique } from "./router-lab.ts";
+import { events, settled, type TestTask } from "./worker-helpers.ts";
+
+const objects = env as unknown as Env;
+const router = () => objects.ROUTER.getByName(routerName);
+const place = "acme/app";
+const endpointId = makeId("ep", "draft-machine");
+
+beforeAll(async () => {
+  const speculation = { places: [{ source: "github", place }], callsPerTask: 4, callsPerDay: 20, maxWastedCalls: 50 };
+  await ok(asOperator("POST", "policies", { id: "early", version: 0, text: "Mend early.", enabled: true, speculation }));
+  await policiesInForce(objects.DB, Date.now() + 60_000);
+  // Nothing leaves by itself: what leaves here does so by the release of its draft.
+  await ok(asOperator("POST", "offers/setting", { version: 0, byItself: [] }));
+  const machine = { endpointId, name: "studio-laptop", publicKey: btoa("k".repeat(32)), platform: "linux", by: "test" };
+  await objects.ENDPOINT.getByName(endpointId).enrol(machine);
+  await router().machine({ endpointId, name: "studio-laptop", online: true, workspaces: ["app"], revoked: false, revision: 99 });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Reply = { calls: { tool: string; input: object }[] };
+async function script(when: string[], replies: Reply[]): Promise<void> {
+  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
+}
+
+const pull = { what: "pull_request", title: "Mend the gate", summary: "It squeaked.", changes: ["Oiled it"], base: "main" };
+const done = { tool: "report", input: { kind: "done", text: "It is mended.", confidence: 0.95, straightforward: true } };
+const ledgerRow = async (taskId: string): Promise<Speculation | undefined> =>
+  (await ok<SpeculationAnswer>(asOperator("GET", "speculation"))).recent.find((row) => row.taskId === taskId);
+const viewOf = (offerId: string) => ok<OfferView>(asOperator("GET", `offers/${offerId}`));
+
+/** A speculative task that has drafted a pull request, and ended; `after`: what its model does once it is opened again. */
+async function drafted(after: Reply[]) {
+  const token = unique();
+  const lab: Lab = { token, router: router() };
+  const parts = {
+    name: token,
+    by: member,
+    thread: token,
+    text: `the gate squeaks ${token}`,
+    outcome: "candidate" as const,
+    addressed: false,
+  };
+  const { id, threadId } = triggerOf(parts);
+  const input = { settles: [id], title: "Mend the gate", goal: `Mend it. ${token}worker`, speculative: true, policy: "early" };
+  await script(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
+  const first: Reply = {
+    calls: [
+      { tool: "push", input: {} },
+      { tool: "propose", input: pull },
+    ],
+  };
+  await script(["You are a worker session", `${token}worker`], [first, { calls: [done] }, ...after]);
+  await say(lab, parts);
+  const { taskId = "" } = await decided(lab, id);
+  const task: TestTask = { token, taskId, threadId, endpointId, start: {} as never, stub: objects.WORKER_SESSION.getByName(taskId) };
+  const row = await until("the offer", async () => {
+    const found = await ledgerRow(taskId);
+    return found?.outcome === "offered" && found.offerId !== null ? found : undefined;
+  });
+  const offerId = row.offerId ?? "";
+  await until("the held offer", async () => (await asOperator("GET", `offers/${offerId}`)).status === 200);
+  return { lab, task, taskId, threadId, offerId, branch: threadIdOf("github", place, branchKeyOf(taskId)) };
+}
+
+test("[SP8] released by a person, its task pushes and proposes it once, and nobody is asked again; an eviction and a second release change nothing", async () => {
+  const send = vi.spyOn(github, "send").mockResolvedValue({ providerId: "41" });
+  const pulls = () => send.mock.calls.map(([{ outbound }]) => outbound).filter(({ deed }) => deed?.do === "pull_request");
+  const after: Reply[] = [
+    { calls: [{ tool: "push", input: {} }] },
+    { calls: [{ tool: "propose", input: pull }] },
+    {
+      calls: [
+        { tool: "report", input: { kind: "answer", text: "It is proposed." } },
+        { tool: "wait", input: { reason: "for its checks" } },
+      ],
+    },
+  ];
+  const { task, taskId, threadId, offerId, branch } = await drafted(after);
+  // Nothing of it has left: no branch, no word, no pull request.
+  expect(send).not.toHaveBeenCalled();
+  const held = await viewOf(offerId);
+  expect(held).toMatchObject({ state: "held", offer: { draft: true, personOnly: true, outbound: { deed: { head: branchOf(taskId) } } } });
+  expect(held.offer.title).toContain("Draft of a pull request: Mend the gate");
+  const tried = (await events(task, "task.tool")).map(({ tool, phase }) => `${tool} ${phase}`);
+  expect(tried).toEqual(["push refused", "propose done", "report done"]);
+  expect(await saidIn(threadId)).toEqual([]);
+  expect((await objects.THREAD.getByName(branch).read({ afterSeq: 0, limit: 9 })).rows).toEqual([]);
+  expect((await asOperator("POST", `offers/${offerId}`, { verdict: "release", text: "Other words." })).status).toBe(400);
+
+  await evictDurableObject(router() as never);
+  await evictDurableObject(task.stub as never);
+  await evictDurableObject(objects.THREAD.getByName(threadId) as never);
+  await ok(asOperator("POST", `offers/${offerId}`, { verdict: "release" }));
+  const command = await until("its push", async () =>
+    (await events(task, "task.tool")).find(({ tool, phase }) => tool === "push" && phase === "intent"),
+  );
+  expect(await ledgerRow(taskId)).toMatchObject({ outcome: "accepted", why: "a person released it", spent: { calls: 2 } });
+  await ok(asOperator("POST", `offers/${offerId}`, { verdict: "release" }));
+  expect(pulls()).toEqual([]);
+  const pushed = { sha: "a".repeat(40), branch: branchOf(taskId), place, base: "develop" };
+  await task.stub.settle({ ...settled(task, command.commandId ?? "", "pushed"), pushed });
+
+  await until("the pull request", async () => pulls().length > 0);
+  // From here on it speaks to people as any task does.
+  await until("its word to people", async () => (await saidIn(threadId)).some(({ text }) => text === "It is proposed."));
+  expect(pulls()[0]).toMatchObject({
+    threadId: branch,
+    text: held.offer.outbound.text,
+    deed: { do: "pull_request", head: branchOf(taskId), base: "main", title: "Mend the gate" },
+  });
+  const words = (await objects.THREAD.getByName(branch).events({ afterSeq: 0, limit: 99 })).flatMap(({ event }) =>
+    event.kind === "thread.offer_decided" ? [event] : [],
+  );
+  expect(words).toMatchObject([{ state: "released", via: "person", by: { name: "Operator" }, reason: `released as the draft ${offerId}` }]);
+  await objects.WORKER_SESSION.getByName(taskId).poke();
+  await router().poke();
+  expect((await events(task, "task.reopened")).length).toBe(1);
+  expect((await events(task, "task.tool")).filter(({ tool, phase }) => tool === "push" && phase === "intent")).toHaveLength(1);
+  const { info } = await objects.THREAD.getByName(threadId).read({ afterSeq: 0, limit: 1 });
+  expect(info.subscribers).toEqual([taskId]);
+  expect(pulls()).toHaveLength(1);
+});
+
+test("[SP8] declined, nothing of it ever left: no branch, no word; the ledger has it as waste", async () => {
+  const send = vi.spyOn(github, "send");
+  const { task, taskId, threadId, offerId, branch } = await drafted([]);
+  await ok(asOperator("POST", `offers/${offerId}`, { verdict: "decline", reason: "not now" }));
+  await until("its end in the ledger", async () => (await ledgerRow(taskId))?.outcome === "rejected");
+  await evictDurableObject(task.stub as never);
+  await ok(asOperator("POST", `offers/${offerId}`, { verdict: "release" }));
+  await router().poke();
+  expect(await viewOf(offerId)).toMatchObject({ state: "declined" });
+  expect((await task.stub.describe())?.card).toMatchObject({ status: "done", speculative: true });
+  expect(await events(task, "task.reopened")).toEqual([]);
+  expect((await events(task, "task.tool")).filter(({ commandId }) => commandId !== undefined)).toEqual([]);
+  expect(await saidIn(threadId)).toEqual([]);
+  expect((await objects.THREAD.getByName(branch).read({ afterSeq: 0, limit: 9 })).rows).toEqual([]);
+  expect(send.mock.calls.filter(([{ outbound }]) => outbound.taskId === taskId)).toEqual([]);
+});
