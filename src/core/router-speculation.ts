@@ -39,7 +39,10 @@ export function offeredDecision(row: Speculation, report: Report, hops: number, 
   const place = { threadId: row.threadId, source: row.source, hops };
   const { input } = postEffect(id, place, "offer", report.text, { taskId: row.taskId, reportId: report.id });
   const { draft } = report;
-  const what = draft === undefined ? `${row.title} — say it in ${row.place}?` : `Draft of a pull request: ${draft.deed.title} (into ${draft.deed.base})`;
+  const what =
+    draft === undefined
+      ? `${row.title} — say it in ${row.place}?`
+      : `Draft of a pull request: ${draft.deed.title} (into ${draft.deed.base})`;
   const offer: Offer = {
     outbound: draft === undefined ? input : { ...input, text: draft.text, deed: draft.deed },
     ...(draft === undefined ? {} : { draft: true as const }),

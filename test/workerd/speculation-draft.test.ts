@@ -10,6 +10,7 @@ import { type Env, routerName } from "../../src/env.ts";
 import type { OfferView } from "../../src/protocol/offer.ts";
 import type { Speculation, SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { policiesInForce } from "../../src/storage/policies.ts";
+import { checkHistory } from "../support/history.ts";
 import { member, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, ok } from "./console-support.ts";
@@ -137,6 +138,10 @@ test("[SP8] released by a person, its task pushes and proposes it once, and nobo
   const { info } = await objects.THREAD.getByName(threadId).read({ afterSeq: 0, limit: 1 });
   expect(info.subscribers).toEqual([taskId]);
   expect(pulls()).toHaveLength(1);
+  for (const object of [threadId, branch]) {
+    const logged = await objects.THREAD.getByName(object).events({ afterSeq: 0, limit: 99 });
+    expect(checkHistory([{ object, kind: "thread", events: logged }])).toEqual([]);
+  }
 });
 
 test("[SP8] declined, nothing of it ever left: no branch, no word; the ledger has it as waste", async () => {
