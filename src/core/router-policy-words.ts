@@ -4,6 +4,7 @@ import type { GateRule } from "../protocol/gate.ts";
 import type { PolicyChange, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
 import type { Outcome } from "../protocol/trigger.ts";
 import { excerpt } from "./context.ts";
+import { namedAccounts } from "./named-accounts.ts";
 
 const outcomeWords: Record<Outcome, string> = {
   mute: "is muted: no task that follows a thread hears it either",
@@ -28,7 +29,7 @@ const listed = 12;
 export function ruleWords(rule: GateRule): string {
   const what = [
     rule.kind === undefined ? "Everything" : `“${rule.kind}”`,
-    rule.principalId === undefined ? "" : `by ${rule.principalId}`,
+    rule.principalId === undefined ? "" : `by ${namedAccounts(rule).join(" or ")}`,
     rule.source === undefined ? "" : `from ${rule.source}`,
     rule.place === undefined ? "" : `in ${rule.place}`,
     rule.thread === undefined ? "" : `in the thread ${rule.thread}`,
@@ -94,7 +95,7 @@ export function listWords(policies: readonly SavedPolicy[], rules: readonly Gate
         ({ id, version, enabled, text, speculation }) =>
           `- ${id} (${enabled ? "on" : "off"}, version ${version}${speculation ? ", starts work by itself" : ""}): ${excerpt(text, 80)}`,
       ),
-    ...rules.slice(0, listed).map((rule) => `- ${rule.id.slice(chatPrefix.length)}: ${ruleWords(rule)}`),
+    ...rules.slice(0, listed).map((rule) => `- ${ruleName(rule)}: ${ruleWords(rule)}`),
   ];
   if (lines.length === 0) return "There is no policy, and no rule was made in the chat. The console shows the rules that ship.";
   return `${lines.join("\n")}\nTo take a rule back, say “undo” and its rul_ name.`;
@@ -102,3 +103,6 @@ export function listWords(policies: readonly SavedPolicy[], rules: readonly Gate
 
 /** Rules made in the chat carry this in their id. */
 export const chatPrefix = "chat.";
+
+/** [RD9] What people call a rule that was made in the chat, wherever it is named: the same wish, said again, has the same name. */
+export const ruleName = ({ id }: Pick<GateRule, "id">): string => id.slice(chatPrefix.length);

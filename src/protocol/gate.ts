@@ -14,6 +14,7 @@ export const gateRule = z.object({
   /** Exact kind, or a prefix that ends in `*`. */
   kind: z.optional(z.string()),
   roles: z.optional(z.array(role)),
+  /** An account; at GitHub a name without `[bot]` also means the program of that name. */
   principalId: z.optional(z.string()),
   addressed: z.optional(z.boolean()),
   /** Words (case-insensitive, any of them) that the text must hold. */

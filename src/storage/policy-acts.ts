@@ -2,7 +2,7 @@
 
 import { tryRules } from "../core/gate-trial.ts";
 import type { PolicyAct } from "../core/router-policy.ts";
-import { changed, changeWords, chatPrefix, listWords, ruleWords, trialWords } from "../core/router-policy-words.ts";
+import { changed, changeWords, chatPrefix, listWords, ruleName, ruleWords, trialWords } from "../core/router-policy-words.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import type { PolicyInput } from "../protocol/policy.ts";
@@ -31,7 +31,7 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
     }
     case "save":
       await putRuleFirst(db, act.rule, act.by, nowMs);
-      return `Saved: ${ruleWords(act.rule)} It is in force within seconds. To take it back, say “undo ${act.id}”.`;
+      return `Saved: ${ruleWords(act.rule)} It is in force within seconds. To take it back, say “undo ${ruleName(act.rule)}”.`;
     case "undo": {
       const rule = await removeRule(db, act.ruleId, act.by, nowMs);
       return rule === null ? `There is no rule ${act.id} (any more).` : `Taken back. It was: ${ruleWords(rule)}`;

@@ -63,6 +63,20 @@ describe("a rule", () => {
     expect(outcomeOf(conditions, trigger(of, role))).toBe(expected ? "request" : "record");
   });
 
+  test.each<[string, string, string, boolean]>([
+    ["renovate", "github", "Renovate[bot]", true],
+    ["renovate", "github", "renovate", true],
+    ["renovate", "github", "renovate-too[bot]", false],
+    ["renovate", "github", "not-renovate[bot]", false],
+    ["renovate[bot]", "github", "renovate", false],
+    ["renovate[bot]", "github", "renovate[bot]", true],
+    ["renovate", "generic", "renovate[bot]", false],
+    ["prs_ana", "github", "prs_ana[bot]", false],
+  ])("[G15] a rule that names %s at %s means the account %s: %s", (principalId, source, id, expected) => {
+    const by = { source, principal: { role: "bot" as const, id, name: id } };
+    expect(outcomeOf({ principalId, source }, trigger(by))).toBe(expected ? "request" : "record");
+  });
+
   test.each([
     ["test", "run the TEST now", true],
     ["test", "the latest news", false],

@@ -324,7 +324,7 @@ it("[RD9] knows the forms by which an owner changes what is reacted to, and leav
     ask([trigger(text, { from: { role: "owner", name: "Owner" } })]).find(({ tool }) => tool === "set_policy")?.input;
   const settles = ["trg_a-1"];
   const mute = { settles, outcome: "mute", source: "github" };
-  expect(inputOf("stop reacting to dependabot")).toEqual({ ...mute, principal: "dependabot[bot]" });
+  expect(inputOf("stop reacting to dependabot")).toEqual({ ...mute, principal: "dependabot" });
   expect(inputOf("Please don't react to “renovate”.")).toEqual({ ...mute, principal: "renovate" });
   expect(inputOf("mute @codecov")).toEqual({ ...mute, principal: "codecov" });
   expect(inputOf("mute acme/app")).toEqual({ ...mute, place: "acme/app" });

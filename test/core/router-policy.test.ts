@@ -172,6 +172,15 @@ test("[G5] a preview says how many events it fits and what would have changed, w
   );
 });
 
+test("[G15] a name that people say for a program reaches its account, and the preview says which accounts", () => {
+  const planned = actOf(plan({ outcome: "mute", source: "github", principal: "renovate" }));
+  if (typeof planned === "string" || planned.do !== "propose") throw new Error("no proposal");
+  const by = (id: string) => ({ ...said("x").trigger, source: "github", principal: { role: "bot" as const, id, name: id } });
+  const outcome = (id: string) => judge({ version: 1, rules: [planned.rule] }, by(id)).outcome;
+  expect([outcome("renovate[bot]"), outcome("renovate"), outcome("dependabot[bot]")]).toEqual(["mute", "mute", "record"]);
+  expect(ruleWords(planned.rule)).toContain("Everything by renovate or renovate[bot] from github is muted");
+});
+
 test("[G2] a rule may speak of one thread: by its id, its key, or its number", () => {
   const trigger = { ...said("x").trigger, source: "github", place: "acme/app", threadKey: "pull:12" };
   const outcome = (thread: string, place = "acme/app") =>

@@ -223,6 +223,7 @@ test("a rule is found by any of its words, keeps its place in the list, and move
   const rules = defaultRules.rules.slice(0, 3);
   expect(findRules(rules, "widget asked").map(({ at }) => at)).toEqual([1]);
   expect(conditionsOf({ id: "x", outcome: "ignore", reason: "y" })).toBe("everything");
+  expect(conditionsOf({ id: "x", outcome: "ignore", principalId: "renovate", reason: "y" })).toBe("by renovate or renovate[bot]");
   expect(moved(rules, 1, -1).map(({ id }) => id)).toEqual(["web.message", "own", rules[2]?.id]);
   expect(moved(rules, 2, 1)).toEqual(rules);
 });

@@ -5,9 +5,6 @@ export type PolicyForm = Record<string, unknown>;
 
 const quotes = "[\"“”'‘’]*";
 
-/** On GitHub the name of a program ends in [bot]; people say it without. */
-const loginOf = (name: string): string => (/bot$/i.test(name) ? `${name}[bot]` : name);
-
 export function readPolicy(said: string): PolicyForm | null {
   const text = said
     .replace(/^\s*@\S+\s+/, "")
@@ -21,7 +18,7 @@ export function readPolicy(said: string): PolicyForm | null {
       `^(?:stop|don['’]?t|do not) (?:react|respond|reply|answer|listen)\\w* to ${quotes}@?([\\w.[\\]-]{1,60}?)${quotes}[.!]*$`,
       "iu",
     ).exec(text)?.[1] ?? new RegExp(`^mute ${quotes}@?([\\w.[\\]-]{1,60}?)${quotes}[.!]*$`, "iu").exec(text)?.[1];
-  if (unwanted !== undefined) return { outcome: "mute", source: "github", principal: loginOf(unwanted) };
+  if (unwanted !== undefined) return { outcome: "mute", source: "github", principal: unwanted };
   const place = /^mute ["“”']*([\w.-]{1,60}\/[\w.-]{1,60}?)(#\d{1,9})?["“”'.!]*$/iu.exec(text);
   if (place?.[1] !== undefined)
     return { outcome: "mute", source: "github", place: place[1], ...(place[2] === undefined ? {} : { thread: place[2] }) };

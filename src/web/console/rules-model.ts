@@ -1,4 +1,5 @@
 // The rules page without a page: a rule as a sentence, and as the fields of a form.
+import { namedAccounts } from "../../core/named-accounts.ts";
 import { type GateRule, gateRule } from "../../protocol/gate.ts";
 import { type Role, roles } from "../../protocol/principal.ts";
 import type { Outcome } from "../../protocol/trigger.ts";
@@ -19,7 +20,7 @@ export function conditionsOf(rule: GateRule): string {
     rule.thread === undefined ? undefined : `thread ${rule.thread}`,
     rule.kind,
     rule.roles?.join(" or "),
-    rule.principalId === undefined ? undefined : `by ${rule.principalId}`,
+    rule.principalId === undefined ? undefined : `by ${namedAccounts(rule).join(" or ")}`,
     rule.addressed === undefined ? undefined : rule.addressed ? "addressed to us" : "not addressed to us",
     rule.anyWord?.map((word) => `“${word}”`).join(" or "),
     ...Object.entries(rule.facts ?? {}).map(([name, value]) => `${name} = ${value}`),
