@@ -200,7 +200,16 @@ export function localTime(atMs: number, zone: string): string {
   return clock.format(new Date(atMs));
 }
 
-/** When, in words: `every 10 minutes`, `0 9 * * 1-5 (Europe/Berlin)`. */
+export const weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+
+/** [RS1] A cron pattern of one clock time on all or some days of the week as people say it: `every day at 09:00`. Others stay as they are. */
+export function cronWords(cron: string): string {
+  const [, minute = "", hour = "", day = ""] = /^(\d{1,2})\s+(\d{1,2})\s+\*\s+\*\s+(\*|1-5|0,6|6,0|[0-7])$/.exec(cron.trim()) ?? [];
+  const days = { "*": "day", "1-5": "weekday", "0,6": "weekend", "6,0": "weekend" }[day] ?? weekdays[Number(day) % 7];
+  return day === "" ? cron : `every ${days} at ${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
+}
+
+/** When, in words: `every 10 min`, `every weekday at 09:00 (Europe/Berlin)`, `0 9 1 * * (UTC)`. */
 export function timeWords({ when, zone }: Pick<Schedule, "when" | "zone">): string {
   switch (when.kind) {
     case "once":
@@ -214,6 +223,6 @@ export function timeWords({ when, zone }: Pick<Schedule, "when" | "zone">): stri
           : `every ${when.everyMs / 1000} s`;
     }
     case "cron":
-      return `${when.cron} (${zone})`;
+      return `${cronWords(when.cron)} (${zone})`;
   }
 }

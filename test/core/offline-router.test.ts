@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { markData, renderMessage } from "../../src/core/context.ts";
 import { countWords } from "../../src/core/manners.ts";
 import { probe } from "../../src/core/router-faults.ts";
+import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
 import { readIntents } from "../../src/llm/offline/read-intents.ts";
 import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
@@ -317,6 +318,19 @@ describe("The offline router", () => {
     expect(answerChat(body)).toBe(answerChat(body));
     expect(answerChat(JSON.stringify({ model: "offline", messages: [] }))).toContain("offline model");
   });
+});
+
+it("[RS1] lists schedules in the words of their confirmation, and says of a paused one only that it is", () => {
+  const zone = "UTC";
+  const of = (name: string, state: "active" | "paused") => ({
+    ...{ id: `sch_${name}`, name, text: "look", zone, state, why: "", nextMs: 0, failures: 0, createdMs: 0, authority: "member" as const },
+    ...{ when: { kind: "cron" as const, cron: "0 9 * * *" }, by: { role: "member" as const, id: "prs_a", name: "Ana" } },
+    thread: { threadId: "thr_x", source: "github", place: "acme/app", threadKey: "issue:1", threadTitle: "t" },
+  });
+  const item = schedulesItem([of("nightly", "active"), of("other", "paused")], zone, 0, ["web prs_a"]);
+  expect(reply(ask([item, trigger("list schedules")]))).toBe(
+    "- nightly: every day at 09:00 (UTC), next 1970-01-01 00:00\n- other: every day at 09:00 (UTC), paused",
+  );
 });
 
 it("[RD9] knows the forms by which an owner changes what is reacted to, and leaves other sentences alone", () => {

@@ -4,6 +4,7 @@ import { decideStep } from "../../src/core/router-decide.ts";
 import { changeSchedule, setSchedule } from "../../src/core/router-schedule.ts";
 import {
   afterRun,
+  cronWords,
   isOver,
   localTime,
   nextDue,
@@ -281,9 +282,22 @@ describe("setting one", () => {
 
   test("times are said in words and in the clock of their zone", () => {
     expect(localTime(at("2026-12-01T08:00:00Z"), "Europe/Berlin")).toBe("2026-12-01 09:00");
-    expect(timeWords({ when: cron("0 9 * * *"), zone: "UTC" })).toBe("0 9 * * * (UTC)");
+    expect(timeWords({ when: cron("0 9 * * *"), zone: "UTC" })).toBe("every day at 09:00 (UTC)");
     expect(timeWords({ when: { kind: "every", everyMs: 7_200_000, anchorMs: 0 }, zone: "UTC" })).toBe("every 2 h");
   });
+});
+
+test.each([
+  ["5 17 * * 1-5", "every weekday at 17:05"],
+  ["30 8 * * 0,6", "every weekend at 08:30"],
+  ["30 8 * * 1", "every monday at 08:30"],
+  ["0 0 * * 7", "every sunday at 00:00"],
+  ["0 9 1 * *", "0 9 1 * *"],
+  ["*/5 * * * *", "*/5 * * * *"],
+  ["0 9 * 1 *", "0 9 * 1 *"],
+  ["0 9 * * 1,3", "0 9 * * 1,3"],
+])("[RS1] the pattern %s is said as “%s”", (pattern, words) => {
+  expect(cronWords(pattern)).toBe(words);
 });
 
 describe("the offline model's forms", () => {

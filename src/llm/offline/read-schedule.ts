@@ -1,4 +1,5 @@
 // The forms in which the offline model reads a time: an interval, a clock time, a day, or a moment.
+import { cronWords, weekdays } from "../../core/schedule.ts";
 import type { ScheduleTime } from "../../protocol/schedule.ts";
 
 export type TimedRequest =
@@ -6,7 +7,6 @@ export type TimedRequest =
   | { do: "change"; change: "pause" | "resume" | "cancel"; name: string }
   | { do: "set"; name: string; text: string; time: ScheduleTime; words: string };
 
-const days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 const unitMinutes: Record<string, number> = { second: 1 / 60, minute: 1, min: 1, hour: 60, h: 60, day: 1440, week: 10_080 };
 const unit = "(second|minute|min|hour|h|day|week)s?";
 const clock = "(?:at )?(\\d{1,2})(?::(\\d{2}))?\\s*(am|pm)?";
@@ -30,15 +30,15 @@ const forms: [RegExp, (found: string[]) => { time: ScheduleTime; words: string }
     }),
   ],
   [
-    new RegExp(`^every (day|weekday|weekend|${days.join("|")})s? ${clock}${zone}${rest}`, "is"),
+    new RegExp(`^every (day|weekday|weekend|${weekdays.join("|")})s? ${clock}${zone}${rest}`, "is"),
     ([day = "", hour = "", minute = "", half = "", name = ""]) => {
       const at = hourOf(Number(hour), half.toLowerCase());
       const minutes = Number(minute || "0");
       if (at === null || minutes > 59) return null;
       const which = day.toLowerCase();
-      const field = { day: "*", weekday: "1-5", weekend: "0,6" }[which] ?? String(days.indexOf(which));
-      const time = `${String(at).padStart(2, "0")}:${String(minutes).padStart(2, "0")}`;
-      return { time: { cron: `${minutes} ${at} * * ${field}`, ...zoned(name) }, words: `every ${which} at ${time}` };
+      const field = { day: "*", weekday: "1-5", weekend: "0,6" }[which] ?? String(weekdays.indexOf(which));
+      const cron = `${minutes} ${at} * * ${field}`;
+      return { time: { cron, ...zoned(name) }, words: cronWords(cron) };
     },
   ],
 ];

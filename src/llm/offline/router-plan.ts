@@ -182,7 +182,7 @@ function scheduleList(schedules: Schedules | null): string {
   if (list.length === 0) return "There is no schedule.";
   return list
     .slice(0, 10)
-    .map((each) => `- ${each.name}: ${each.when}, next ${each.next}`)
+    .map((each) => `- ${each.name}: ${each.when}, ${each.next === "paused" ? "paused" : `next ${each.next}`}`)
     .join("\n");
 }
 

@@ -52,30 +52,31 @@ export function SchedulesPage() {
     };
   };
 
+  const list = (schedules: readonly ScheduleLine[]) => (
+    <ul class="list">
+      {schedules.map((schedule) => (
+        <ScheduleRow key={schedule.id} schedule={schedule} onAct={(what) => void act(schedule, what)} onCancel={() => cancel(schedule)} />
+      ))}
+    </ul>
+  );
+  const over = schedules.kind === "here" ? schedules.value.schedules.filter((schedule) => !holds(schedule)) : [];
+
   return (
     <div class="stack">
       <Panel title="Schedules">
         <Answer of={schedules}>
           {(answer) =>
-            answer.schedules.length === 0 ? (
+            answer.schedules.some(holds) ? (
+              list(answer.schedules.filter(holds))
+            ) : (
               <Empty>
                 Nothing is scheduled. People of the team ask for it in the chat (“every day at 9 run the tests”), or make one below.
               </Empty>
-            ) : (
-              <ul class="list">
-                {answer.schedules.map((schedule) => (
-                  <ScheduleRow
-                    key={schedule.id}
-                    schedule={schedule}
-                    onAct={(what) => void act(schedule, what)}
-                    onCancel={() => cancel(schedule)}
-                  />
-                ))}
-              </ul>
             )
           }
         </Answer>
       </Panel>
+      {over.length === 0 ? null : <Panel title="Over: cancelled, or come for the last time">{list(over)}</Panel>}
       <Panel title="A new schedule">
         <form
           class="invite"
@@ -148,14 +149,19 @@ export function SchedulesPage() {
   );
 }
 
+const holds = ({ state }: Pick<ScheduleLine, "state">): boolean => state === "active" || state === "paused";
+
+/** When, in words, and where those are not the pattern itself, the pattern beside them. */
+const wordsOf = ({ words, when }: Pick<ScheduleLine, "words" | "when">): string =>
+  when.kind === "cron" && !words.startsWith(when.cron) ? `${words} · ${when.cron}` : words;
+
 function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "resume") => void; onCancel: () => void }) {
   const { schedule } = props;
-  const holds = schedule.state === "active" || schedule.state === "paused";
   return (
     <li class="machine-row">
       <span class="machine-text">
         <span dir="auto">
-          {schedule.name} <span class="muted">· {schedule.words}</span>
+          {schedule.name} <span class="muted">· {wordsOf(schedule)}</span>
         </span>
         <span class="muted fine-print" dir="auto">
           {schedule.state === "active" && schedule.nextMs !== null ? `next ${exact(schedule.nextMs)}` : schedule.state}
@@ -173,7 +179,7 @@ function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "r
           </span>
         ))}
       </span>
-      {holds ? (
+      {holds(schedule) ? (
         <span class="row-buttons">
           <button
             type="button"
