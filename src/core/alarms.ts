@@ -14,3 +14,11 @@ export const isPlatformHiccup = (message: string): boolean =>
   /code was updated|network connection lost|internal error|durable object reset|isolate.*(reset|evicted)|cannot perform I\/O/i.test(
     message,
   );
+
+/** A time below `withinMs` that is always the same for an id: what many objects do after the same event they do not do in the same moment. */
+export function spreadMs(id: string, withinMs: number): number {
+  // FNV-1a, 32 bits.
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < id.length; i++) hash = Math.imul(hash ^ id.charCodeAt(i), 0x01000193) >>> 0;
+  return hash % withinMs;
+}

@@ -19,8 +19,11 @@ export class EditionStore {
     this.#sql = sql;
   }
 
+  /** Those that wait, and the newest that is a row: however often a text was edited, no other decides anything. */
   of(subject: string): KeptEdition[] {
-    return this.#rows("WHERE subject = ? ORDER BY trigger_id", subject);
+    const newest =
+      "SELECT trigger_id FROM edition WHERE subject = ?1 AND seq IS NOT NULL ORDER BY what = 'deletion' DESC, made_at DESC, trigger_id DESC LIMIT 1";
+    return this.#rows(`WHERE subject = ?1 AND (seq IS NULL OR trigger_id = (${newest})) ORDER BY trigger_id`, subject);
   }
 
   held(): KeptEdition[] {

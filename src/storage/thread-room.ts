@@ -1,5 +1,5 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
-import { retryAtMs } from "../core/alarms.ts";
+import { retryAtMs, spreadMs } from "../core/alarms.ts";
 import { ownerOf } from "../core/ids.ts";
 import { isActive, rootOwnerOf, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
@@ -25,8 +25,9 @@ import { WakeList } from "./wake-list.ts";
 /** After the first row of a burst: one deadline, one entry in the index and one word to the router for all of them. */
 const afterMs = 2_000;
 const fallbackMs = 5_000;
-/** A thread that hears much is not indexed after each burst; what it is called is told at once. */
+/** A thread that hears much is not indexed after each burst, and not in one moment with all others; what it is called is told at once. */
 const indexEveryMs = 30_000;
+const indexSpreadMs = 10_000;
 
 export type RoomHooks = {
   /** The thread's channel, bound to it; null when nothing can be sent there. */
@@ -49,6 +50,7 @@ export class ThreadRoom {
   readonly #outbound: Pump;
   readonly #acts: Pump;
   readonly #offers: Pump;
+  readonly #spreadMs: number;
   /** What the index was told last, by this instance. */
   #indexed: { name: string; atMs: number } | null = null;
 
@@ -56,6 +58,7 @@ export class ThreadRoom {
     this.#storage = storage;
     this.#env = env;
     this.#hooks = hooks;
+    this.#spreadMs = spreadMs(threadId, indexSpreadMs);
     this.store = new ThreadStore(storage);
     this.alarms = new AlarmMux(storage, {
       after: () => this.#afterwards(),
@@ -107,7 +110,7 @@ export class ThreadRoom {
   readonly keep = (about: ThreadAbout, append: (nowMs: number) => number): number => {
     const nowMs = Date.now();
     const known = this.store.isAbout(about);
-    const told = this.#indexed !== null && known ? this.#indexed.atMs + indexEveryMs : 0;
+    const told = this.#indexed !== null && known ? this.#indexed.atMs + indexEveryMs + this.#spreadMs : 0;
     const indexMs = Math.max(nowMs + afterMs, told);
     if (known && (this.alarms.due("index") ?? Number.POSITIVE_INFINITY) <= indexMs) return append(nowMs);
     return this.#commit(() => {

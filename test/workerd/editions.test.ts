@@ -1,11 +1,12 @@
 // Versions of one text, delivered in any order through the door: a thread, the router and a worker have them in theirs.
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { WorkerSession } from "../../durable-objects/worker-session.ts";
 import { makeId, threadIdOf } from "../../src/core/ids.ts";
 import { routerName } from "../../src/env.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { WorkerSessionRpc } from "../../src/protocol/rpc.ts";
+import { EditionStore, editionTables } from "../../src/storage/edition-store.ts";
 import { migrated } from "../../src/storage/migrations.ts";
 import { checkHistory } from "../support/history.ts";
 import { type Answer, control, deliver, person } from "./github-deliveries.ts";
@@ -171,4 +172,19 @@ test("[R5] a deletion before its original waits too; after it nothing of the tex
   expect(outcomes((await comment(3, "edited", "@switchyard-bot please oil it", 1)).answer)).toEqual(["stale"]);
   expect(await said()).toHaveLength(4);
   expect(await whole()).toEqual([]);
+});
+
+test("however often a text was edited, its newest version and those that wait are all that is read", async () => {
+  await runInDurableObject(stubOf(threadIdOf("github", `editions/${uniqueName()}`, "issue:1")), (_, { storage }) => {
+    storage.sql.exec(editionTables);
+    const editions = new EditionStore(storage.sql);
+    const put = (n: number, what: "edit" | "deletion", seq: number | null): void =>
+      editions.put({ subject: "issues:1", triggerId: `trg_${n}`, what, at: iso(n * 1_000), seq, dueMs: seq === null ? n : null });
+    for (let n = 10; n < 60; n++) put(n, "edit", n);
+    put(60, "edit", null);
+    expect(editions.of("issues:1").map(({ triggerId }) => triggerId)).toEqual(["trg_59", "trg_60"]);
+    put(5, "deletion", 61);
+    expect(editions.of("issues:1").map(({ triggerId }) => triggerId)).toEqual(["trg_5", "trg_60"]);
+    expect(editions.of("issues:2")).toEqual([]);
+  });
 });

@@ -17,20 +17,20 @@ function raw(pathOf: string, headers: Record<string, string>, body: string): Buf
   return Buffer.from(`POST ${pathOf} HTTP/1.1\r\n${lines.join("\r\n")}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
-/** About 1 KB as GitHub sends it: an issue was edited. The gate keeps it and asks nobody, so that taking it in is all that is measured. */
+/** About 1 KB as GitHub sends it: an issue got a label. The gate keeps it and asks nobody, so that taking it in is all that is measured. */
 function gitHubRequest(n: number, thread: number, secret: string): Buffer {
   const number = 1 + thread;
   const user = { login: "member", id: 1, type: "User" };
   const body = JSON.stringify({
-    action: "edited",
-    changes: { body: { from: words } },
+    action: "labeled",
+    label: { name: `label ${n}` },
     repository: { full_name: place, id: 7 },
     sender: user,
     issue: {
       number,
       id: 10_000 + number,
       title: `Issue ${number}`,
-      body: `${words.repeat(4)}Edit ${n}.`,
+      body: words.repeat(5),
       html_url: `https://github.com/${place}/issues/${number}`,
       user,
       author_association: "MEMBER",
