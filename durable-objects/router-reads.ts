@@ -23,9 +23,9 @@ export async function readAll(
     readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
       const { index, page } = read;
       if (read.read === "find") {
-        const found = ledger.memory.find(read.query, scopeOf(turn.lane, items, readers), page);
+        const found = ledger.memory.find(read, scopeOf(turn.lane, items, readers));
         const heard = found.hits.map((hit) => hit.audience);
-        return [index, { text: renderFound(read.query, page, found, turn.lane), tainting: false, heard }];
+        return [index, { text: renderFound(read, found, turn.lane), tainting: false, heard }];
       }
       const refused = refuseRecall(turn.lane, read.id, items);
       if (refused !== null) return [index, { text: refused, tainting: false, heard: [] }];

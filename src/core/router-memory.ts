@@ -3,7 +3,7 @@ import type { RouterItem } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
-import type { FactKind, FactReach } from "../protocol/router-tools.ts";
+import type { FactKind, FactReach, FoundKind } from "../protocol/router-tools.ts";
 import { audienceOf, mayFlow, teamAudience, webAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger } from "./router.ts";
@@ -48,7 +48,7 @@ export function mayReplace(old: Fact, fact: Fact): boolean {
 /** Something that can be found by words. */
 export type MemoryEntry = {
   id: string;
-  kind: "fact" | "task" | "decision" | "thread";
+  kind: FoundKind;
   /** Whose text this is: the team's, or made from public text. */
   lane: Lane;
   /** Who could read it where it was said; empty when it is for the whole team. */
@@ -60,6 +60,9 @@ export type MemoryEntry = {
   tail: string;
   atMs: number;
 };
+
+/** Words to look for, of one kind or of all; without words all of that kind. */
+export type FindQuery = { query: string; kind?: FoundKind | undefined; page: number };
 
 /** What may be found: what a conversation of the turn may hear, or in the public lane what belongs to the threads at hand. */
 export type FindScope = { lane: "team"; readers: readonly string[] } | { lane: "public"; threads: string[] };
@@ -192,8 +195,9 @@ export function threadEntry(item: QueuedTrigger, atMs: number): MemoryEntry {
 }
 
 /** [RI8] What is found, as lines for a model. In the team's lane public text is an id: recall reads it, at its price. */
-export function renderFound(query: string, page: number, found: { hits: readonly MemoryEntry[]; total: number }, lane: Lane): string {
-  const head = { find: excerpt(query, 200), page, pages: Math.max(1, Math.ceil(found.total / hitsPerPage)), found: found.total };
+export function renderFound({ query, kind, page }: FindQuery, found: { hits: readonly MemoryEntry[]; total: number }, lane: Lane): string {
+  const about = { find: excerpt(query, 200), ...(kind === undefined ? {} : { kind }) };
+  const head = { ...about, page, pages: Math.max(1, Math.ceil(found.total / hitsPerPage)), found: found.total };
   const lines = found.hits.map((hit) => {
     const shown = lane === "public" || hit.lane === "team";
     const where = hit.threadId === "" || hit.threadId === hit.id ? {} : { thread: hit.threadId };
@@ -203,7 +207,9 @@ export function renderFound(query: string, page: number, found: { hits: readonly
       on: dateOf(hit.atMs),
       ...where,
       ...(shown
-        ? { title: hit.title, text: excerpt(`${hit.body} ${hit.tail}`.replace(/\s+/g, " ").trim(), 240) }
+        ? hit.kind === "fact"
+          ? { title: hit.title, text: excerpt(hit.body.replace(/\s+/g, " ").trim(), 240), from: excerpt(hit.tail, 60) }
+          : { title: hit.title, text: excerpt(`${hit.body} ${hit.tail}`.replace(/\s+/g, " ").trim(), 240) }
         : { title: "(not from the team)" }),
     };
   });

@@ -2,6 +2,7 @@
 
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
+import type { FoundKind } from "../protocol/router-tools.ts";
 
 import { teamAudience } from "./audience.ts";
 import type { InboxItem } from "./router.ts";
@@ -9,7 +10,10 @@ import { readCall } from "./router-calls.ts";
 import type { StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
-export type ReadCall = { index: number; page: number } & ({ read: "recall"; id: string } | { read: "find"; query: string });
+export type ReadCall = { index: number; page: number } & (
+  | { read: "recall"; id: string }
+  | { read: "find"; query: string; kind?: FoundKind | undefined }
+);
 /** `heard`: the audiences of what the text holds. */
 export type ReadAnswer = { text: string; tainting: boolean; heard: readonly string[] };
 
@@ -19,7 +23,8 @@ export const readsOf = (calls: ModelReply["calls"]): ReadCall[] =>
     const read = readCall(call);
     if (!("tool" in read)) return [];
     if (read.tool === "recall") return [{ index, read: "recall", id: read.input.id, page: read.input.page ?? 1 }];
-    if (read.tool === "find") return [{ index, read: "find", query: read.input.query, page: Math.floor(read.input.page ?? 1) }];
+    if (read.tool === "find")
+      return [{ index, read: "find", query: read.input.query ?? "", kind: read.input.kind, page: Math.floor(read.input.page ?? 1) }];
     return [];
   });
 

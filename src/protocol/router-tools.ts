@@ -23,6 +23,10 @@ const byPolicy = { policy: z.optional(z.string().check(z.maxLength(60))), policy
 /** A year: what lies beyond is a slip of the model. */
 const maxDeadlineMinutes = 366 * 24 * 60;
 
+/** What can be found by words. */
+export const foundKinds = ["fact", "task", "decision", "thread"] as const;
+export type FoundKind = (typeof foundKinds)[number];
+
 export const routerTools = {
   reply: {
     description: "Answer the person in the thread of the settled trigger. On chat at most 100 words.",
@@ -137,8 +141,9 @@ export const routerTools = {
     input: z.object({ id: z.string(), page }),
   },
   find: {
-    description: "Find facts, tasks, decisions and threads by words; answers with ids. Settles nothing.",
-    input: z.object({ query: z.string().check(z.minLength(1), z.maxLength(400)), page }),
+    description:
+      "Find facts, tasks, decisions and threads by words; answers with ids. With `kind` only those, and without words all of that kind. Settles nothing.",
+    input: z.object({ query: z.optional(z.string().check(z.maxLength(400))), kind: z.optional(z.enum(foundKinds)), page }),
   },
 } as const;
 

@@ -27,7 +27,7 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
       const others = inForce.rules.filter(({ id }) => id !== act.rule.id);
       const proposed: GateRules = { version: inForce.version + 1, rules: [act.rule, ...others] };
       const trial = trialWords(tryRules(inForce, proposed, recent), act.rule.id);
-      return `I would put this rule before all others: ${ruleWords(act.rule)} Say “confirm ${act.id}”, and I save it.\n\n${trial}`;
+      return `Say “confirm ${act.id}”, and I put this rule before all others: ${ruleWords(act.rule)}\n\n${trial}`;
     }
     case "save":
       await putRuleFirst(db, act.rule, act.by, nowMs);

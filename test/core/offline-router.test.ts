@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { markData, renderMessage } from "../../src/core/context.ts";
 import { countWords } from "../../src/core/manners.ts";
 import { probe } from "../../src/core/router-faults.ts";
+import { type MemoryEntry, renderFound } from "../../src/core/router-memory.ts";
 import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
 import { readIntents } from "../../src/llm/offline/read-intents.ts";
@@ -40,12 +41,16 @@ const task = (id: string, title: string, over: Partial<TaskLine> = {}): TaskLine
 const studio = { id: "ep_a", name: "studio", online: true, workspaces: ["main"] };
 const tools = Object.keys(routerTools).map((name) => ({ type: "function", function: { name } }));
 
-function ask(items: RouterItem[], options: { lane?: Lane; earlier?: RouterItem[][] } = {}): Call[] {
+function ask(items: RouterItem[], options: { lane?: Lane; earlier?: RouterItem[][]; after?: (Call & { output: string })[] } = {}): Call[] {
   const lane = options.lane ?? "team";
   const turns = [...(options.earlier ?? []), items];
   const messages = [
     { role: "system", content: "You are Switchyard, a colleague." },
     ...turns.map((each, i) => ({ role: "user", content: renderMessage({ turn: i + 1, lane }, each) })),
+    ...(options.after ?? []).flatMap(({ tool, input, output }) => [
+      { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: { name: tool, arguments: JSON.stringify(input) } }] },
+      { role: "tool", tool_call_id: "call_1", content: output },
+    ]),
   ];
   const reply = JSON.parse(answerChat(JSON.stringify({ model: "offline", messages, tools }))) as {
     choices: [{ message: { tool_calls?: { function: { name: string; arguments: string } }[] } }];
@@ -353,6 +358,40 @@ it("[RD9] knows the forms by which an owner changes what is reacted to, and leav
   });
   for (const other of ["list the files", "undo the last commit", "run the tests", "mute", "what is our policy on tests?"])
     expect(inputOf(other), other).toBeUndefined();
+});
+
+it("[RD9] a bare yes right after our question confirms nothing: it is answered with the line that does", () => {
+  const shown = { id: "out_a-1", from: "you", text: "Say “confirm rul_abc”, and I put this rule before all others…" };
+  const said = (text: string, before: Trigger["before"]) =>
+    ask([trigger(text, { from: { role: "owner", name: "O" }, ...(before ? { before } : {}) })]);
+  for (const yes of ["yes", "Yes, please!", "ok.", "@switchyard do it"]) {
+    expect(said(yes, [shown]).map(({ tool }) => tool)).toEqual(["reply"]);
+    expect(reply(said(yes, [shown]))).toContain("“confirm rul_abc”: only that line");
+  }
+  const between = { id: "trg_b-1", from: "Owner", text: "wait" };
+  for (const before of [undefined, [shown, between], [{ ...shown, from: "Member" }]])
+    expect(JSON.stringify(said("yes", before))).not.toContain("rul_abc");
+  expect(JSON.stringify(said("yes, and run the tests", [shown]))).not.toContain("rul_abc");
+});
+
+it("[RI8] says what it remembers from what this conversation may hear, looked up anew each time it is asked", () => {
+  const asked = trigger("What do you remember?");
+  expect(ask([asked])).toEqual([{ tool: "find", input: { kind: "fact" } }]);
+  const hit = (n: number): MemoryEntry => ({
+    ...{ id: `fct_${n}`, kind: "fact", lane: "team", audience: "", threadId: "thr_a" },
+    ...{ title: "rule", body: `Fact ${n}.`, tail: "Ana", atMs: n },
+  });
+  const found = (total: number) => {
+    const output = renderFound({ query: "", kind: "fact", page: 1 }, { hits: [7, 6, 5, 4, 3, 2].slice(0, total).map(hit), total }, "team");
+    return ask([asked], { after: [{ tool: "find", input: { kind: "fact" }, output }] });
+  };
+  expect(reply(found(1))).toBe("I remember, the newest first:\n- Fact 7. (Ana)");
+  expect(reply(found(12))).toMatch(/- Fact 3\. \(Ana\)\nand 7 more\.$/);
+  expect(reply(found(0))).toContain("I remember nothing that I may tell here");
+  // Outside of the team nothing is looked up.
+  expect(
+    ask([trigger("What do you remember?", { from: { role: "guest", name: "G" } })], { lane: "public" }).map(({ tool }) => tool),
+  ).toEqual(["reply"]);
 });
 
 it("[RD9] a change of the rules that code refused is not tried again: its owner hears why", () => {

@@ -94,9 +94,14 @@ test("[RI8] what is found of public text is an id for the team; the public lane 
     atMs: 1,
   } as const;
   const found = { hits: [hit], total: 11 };
-  expect(renderFound("words", 1, found, "team")).not.toContain("hostile");
-  expect(renderFound("words", 1, found, "public")).toContain("hostile");
-  expect(JSON.parse(renderFound("words", 1, found, "team").split("\n")[0] ?? "")).toEqual({ find: "words", page: 1, pages: 2, found: 11 });
+  expect(renderFound({ query: "words", page: 1 }, found, "team")).not.toContain("hostile");
+  expect(renderFound({ query: "words", page: 1 }, found, "public")).toContain("hostile");
+  expect(JSON.parse(renderFound({ query: "words", page: 1 }, found, "team").split("\n")[0] ?? "")).toEqual({
+    find: "words",
+    page: 1,
+    pages: 2,
+    found: 11,
+  });
   const item = queuedTrigger({ name: "e", by: guest });
   expect(scopeOf("public", [item], [])).toEqual({ lane: "public", threads: [item.threadId] });
   expect(scopeOf("team", [item], ["web x"])).toEqual({ lane: "team", readers: ["web x"] });

@@ -72,11 +72,13 @@ test("[RI7] find matches all words first, other scripts and accents, pages its a
     tool: "remember",
     input: { settles: ["$trg"], kind: "background", for: "team", text, ...(replaces ? { replaces } : {}) },
   });
+  // Told in a conversation of one's own: it is in no list of another's.
+  const own = { tool: "remember", input: { settles: ["$trg"], kind: "background", text: `Only for me ${lab.token}` } };
   const facts = [
     ...Array.from({ length: 12 }, (_, n) => `Fact ${n} of ${lab.token} about café tables`),
     `部署脚本在旧服务器上 ${lab.token}`,
   ];
-  await script([lab.token, "many"], [{ calls: facts.map((text) => remember(text)) }]);
+  await script([lab.token, "many"], [{ calls: [...facts.map((text) => remember(text)), own] }]);
   const told = await say(lab, { name: `${lab.token}1`, by, text: `many things ${lab.token}` });
   await decided(lab, told.id);
   const idOf = async (text: string) =>
@@ -96,6 +98,9 @@ test("[RI7] find matches all words first, other scripts and accents, pages its a
           { tool: "find", input: { query: "部署" } },
           { tool: "find", input: { query: '"' } },
           { tool: "recall", input: { id: old } },
+          { tool: "find", input: { kind: "fact" } },
+          { tool: "find", input: { query: lab.token, kind: "decision" } },
+          { tool: "find", input: {} },
         ],
       },
       { calls: [{ tool: "record", input: { settles: [triggerOf(looking).id], reason: "kept" } }] },
@@ -104,7 +109,7 @@ test("[RI7] find matches all words first, other scripts and accents, pages its a
   await decided(lab, (await say(lab, looking)).id);
   const results = messagesOf((await bodies("looking around")).at(-1))
     .filter((message) => message.role === "tool")
-    .slice(-5)
+    .slice(-8)
     .map((message) => message.content ?? "");
   expect(results[0]?.split("\n")).toHaveLength(11);
   expect(results[0]).toContain('"found":12');
@@ -114,6 +119,12 @@ test("[RI7] find matches all words first, other scripts and accents, pages its a
   expect(results[3]).toContain('"found":0');
   expect(results[4]).toContain("旧服务器");
   expect(results[4]).toContain("replacedBy");
+  // Without words all of a kind, the newest first, and nothing of another kind.
+  expect(results[5]?.split("\n")[0]).toContain('"kind":"fact","page":1,"pages":2,"found":13');
+  expect(results[5]).not.toContain("Only for me");
+  expect(results[5]?.split("\n")[1]).toContain("新服务器");
+  expect(results[6]).not.toContain('"kind":"fact"');
+  expect(results[7]).toContain('"found":0');
 });
 
 test("an old task that was done in a pull request is found from the widget in at most three recalls", async () => {

@@ -26,6 +26,8 @@ test("[RD9] an owner says “stop reacting to dependabot”, sees the rule, conf
   const preview = (await saidIn(asked.threadId))[0]?.text ?? "";
   expect(preview).toContain("Everything by dependabot[bot] from github is ignored");
   const id = /confirm (rul_[a-z0-9]+)/.exec(preview)?.[1] ?? "";
+  // A mind that sees only the beginning of our last words sees which line confirms it.
+  expect(preview.slice(0, 50)).toContain(`confirm ${id}”`);
   expect((await inForce()).version).toBe(before);
   await evictDurableObject(lab.router as never);
 

@@ -28,3 +28,11 @@ export function readPolicy(said: string): PolicyForm | null {
   if (worded?.[1] !== undefined) return { change: { id: worded[1].toLowerCase(), text: worded[2] } };
   return null;
 }
+
+/** [RD9] A bare “yes” right after our question: the line that confirms it, which only the owner can write. Null when it is something else. */
+export function lineToConfirm(said: string, last: { from: string; text: string } | undefined): string | null {
+  const asked = last?.from === "you" ? /^Say “(confirm rul_[a-z0-9]+)”/.exec(last.text)?.[1] : undefined;
+  const isAssent =
+    /^(?:@\S+[\s,:]+)?(?:yes|yep|yeah|yup|sure|ok|okay|confirm|confirmed|do it|go ahead|ja)(?:[\s,.!]+please)?[\s.!]*$/i.test(said.trim());
+  return isAssent ? (asked ?? null) : null;
+}

@@ -4,10 +4,11 @@ import type { ContextItem, RouterItem, TaskLine } from "../../protocol/context-i
 import type { Lane } from "../../protocol/principal.ts";
 import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
+import { asksWhatIsKept, factsFound, listFacts } from "./facts.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
 import { readIntents } from "./read-intents.ts";
-import { readPolicy } from "./read-policy.ts";
+import { lineToConfirm, readPolicy } from "./read-policy.ts";
 import { readSchedule } from "./read-schedule.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
@@ -22,6 +23,8 @@ type View = {
   machines: Machine[];
   earlier: Trigger[];
   schedules: Schedules | null;
+  /** What we remember, as it was found in this turn; null while nobody looked. */
+  kept: string | null;
   /** What code refused of our calls about rules, by the trigger that they settle. */
   refused: ReadonlyMap<string, string>;
 };
@@ -73,6 +76,7 @@ export function planRouter(chat: Chat): Answer {
     machines: newest("machines")?.list ?? [],
     schedules: newest("schedules") ?? null,
     refused: refusedPolicies(chat),
+    kept: factsFound(chat),
     earlier: turns.filter(({ turn }) => turn !== last.turn).flatMap(({ items }) => items.filter(isTrigger)),
   };
   // Items that joined the turn came in a message of their own.
@@ -114,6 +118,9 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (refused !== undefined) return reply(`I have not changed any rule. ${refused}`);
   const policy = trigger.kind === timerKind ? null : readPolicy(trigger.text);
   if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
+  const toConfirm = lineToConfirm(trigger.text, trigger.before?.at(-1));
+  if (toConfirm !== null) return reply(`Say “${toConfirm}”: only that line, in your own words, saves it.`);
+  if (view.lane === "team" && asksWhatIsKept(trigger.text)) return view.kept === null ? listFacts : reply(view.kept);
   const told =
     /^\s*(?:@\S+\s+)?(?:please\s+)?remember(\s+for\s+(?:the\s+team|everybody|everyone))?(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(
       trigger.text,
@@ -218,13 +225,13 @@ const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 /** Within the limit of a chat: longer, it would cost a second call and come back cut. */
 const help = (): string =>
   [
-    "My offline model knows:",
+    "Offline I know:",
     "- run the tests (only the login tests), build, lint, typecheck, `any command`",
     "- search for “text”, find *.md, list files, show README.md, count lines in FILE, what changed?",
     "- what is going on?, stop",
-    "- every day at 9 run the tests; every monday at 8:30, every 2 hours, in 10 minutes, at 2026-12-01 09:00",
+    "- every day at 9 run the tests; every monday at 8:30, in 10 minutes, at 2026-12-01 09:00",
     "- list schedules, pause/resume/cancel schedule NAME",
-    "- remember (for the team) that …",
+    "- remember (for the team) that …; what do you remember?",
     "- owners: stop reacting to NAME, mute acme/app or acme/app#12, list policies, policy NAME: words, switch policy NAME off, undo rul_…",
     "",
     "More needs a real model (README).",
