@@ -7,6 +7,7 @@ import {
   applyFrame,
   type Conversation,
   emptyConversation,
+  foldWords,
   insertRow,
   itemsOf,
   resumeMap,
@@ -31,6 +32,7 @@ const said = (text: string, clientMsgId?: string): WidgetRow => ({
   ...(clientMsgId === undefined ? {} : { clientMsgId }),
 });
 const reply = (text: string): WidgetRow => ({ kind: "reply", replyKind: "reply", text, state: "sent", atMs: 1 });
+const relay = (text: string): WidgetRow => ({ kind: "reply", replyKind: "relay", text, state: "sent", atMs: 1 });
 const topic: WidgetRow = { kind: "topic", topicThreadId: "thr_topic", taskId: "tsk_a", title: "Run the tests", atMs: 1 };
 const row = (threadId: string, seq: number, content: WidgetRow): WidgetServerFrame => ({ t: "row", threadId, seq, row: content });
 const card = (revision: number, status: TaskCard["status"], over: Partial<TaskCard> = {}): WidgetServerFrame => ({
@@ -88,6 +90,31 @@ test("a task shows its last answer and what came after it; what came before unfo
   const [, task] = itemsOf(state, emptyOutbox);
   expect(task?.kind === "topic" && task.topic.earlier.map((shown) => shown.seq)).toEqual([1, 2]);
   expect(task?.kind === "topic" && task.topic.latest.map((shown) => shown.seq)).toEqual([3, 4]);
+});
+
+test("each result since a person last spoke stays in sight, and the line that folds says how many it hides", () => {
+  const state = (...more: WidgetServerFrame[]) =>
+    itemsOf(
+      after([
+        welcome,
+        row(root, 2, topic),
+        row("thr_topic", 1, said("run the tests")),
+        row("thr_topic", 2, reply("On it.")),
+        row("thr_topic", 3, said("then build")),
+        row("thr_topic", 4, said("then lint")),
+        ...[5, 6, 7].map((seq) => row("thr_topic", seq, relay(`result ${seq}`))),
+        ...more,
+      ]),
+      emptyOutbox,
+    ).flatMap((item) => (item.kind === "topic" ? [item.topic] : []))[0];
+  const seqs = (view: ReturnType<typeof state>) => view?.latest.map((shown) => shown.seq);
+  expect(seqs(state())).toEqual([5, 6, 7]);
+  expect(foldWords(state()?.earlier ?? [])).toBe("4 earlier messages");
+  const asked = state(row("thr_topic", 8, said("which?")));
+  expect(seqs(asked)).toEqual([7, 8]);
+  expect(foldWords(asked?.earlier ?? [])).toBe("6 earlier messages (2 results)");
+  const answered = state(row("thr_topic", 8, said("which?")), row("thr_topic", 9, relay("the login")));
+  expect(seqs(answered)).toEqual([9]);
 });
 
 test("a pressed button and a pending reply belong to their card alone", () => {

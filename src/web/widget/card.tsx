@@ -9,7 +9,7 @@ import { elapsed } from "../shared/time.ts";
 import { Composer } from "./composer.tsx";
 import { write } from "./keep.ts";
 import { DraftView, PendingMessage, RowView } from "./message.tsx";
-import type { TopicView } from "./model.ts";
+import { foldWords, type TopicView } from "./model.ts";
 import { act, amend, decide, say, spoken } from "./store.ts";
 
 const words = {
@@ -197,7 +197,7 @@ export function TaskCardView(props: { topic: TopicView }) {
           onClick={() => setUnfolded(!unfolded)}
         >
           <ChevronIcon open={unfolded} />
-          {unfolded ? "Hide earlier messages" : `${topic.earlier.length} earlier messages`}
+          {unfolded ? "Hide earlier messages" : foldWords(topic.earlier)}
         </button>
       ) : null}
       <div class="card-rows" id={listId}>

@@ -99,9 +99,9 @@ export type TopicView = {
   atMs: number;
   /** Null while the card is on its way. */
   card: TaskCard | null;
-  /** Rows before the last answer, shown on demand. */
+  /** Rows before those, shown on demand. */
   earlier: readonly ShownRow[];
-  /** The last answer and what came after it. */
+  /** Every result since a person last spoke; else the last answer. And what came after it. */
   latest: readonly ShownRow[];
   pending: readonly OutboxEntry[];
   draft: Draft | null;
@@ -142,6 +142,14 @@ export function amended(rows: readonly ShownRow[]): ShownRow[] {
   });
 }
 
+const isResult = ({ row }: ShownRow): boolean => row.kind === "reply" && row.replyKind === "relay";
+
+/** What the line says behind which earlier rows are. */
+export function foldWords(earlier: readonly ShownRow[]): string {
+  const results = earlier.filter(isResult).length;
+  return `${earlier.length} earlier messages${results === 0 ? "" : ` (${results} ${results === 1 ? "result" : "results"})`}`;
+}
+
 function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, { kind: "topic" }>): TopicView {
   const rows = state.rows[row.topicThreadId] ?? [];
   const card = state.cards[row.taskId] ?? null;
@@ -154,8 +162,11 @@ function topicView(state: Conversation, outbox: Outbox, row: Extract<WidgetRow, 
   });
   const all = said.filter((shown) => !backlog.includes(idOf(shown)));
   const lastReply = all.findLastIndex((shown) => shown.row.kind === "reply");
+  // Whoever queued several messages gets several results.
+  const lastMessage = all.findLastIndex((shown) => shown.row.kind === "message");
+  const result = all.findIndex((shown, at) => at > lastMessage && isResult(shown));
   // The first row repeats the request that stands above the card: it is shown only together with others.
-  const cut = lastReply < 0 ? Math.min(1, all.length) : lastReply;
+  const cut = result >= 0 ? result : lastReply < 0 ? Math.min(1, all.length) : lastReply;
   const pressed = outbox.entries.flatMap(({ frame }) => {
     if ((frame.t !== "act" && frame.t !== "decide") || frame.taskId !== row.taskId) return [];
     return [frame.t === "act" ? frame.action : frame.offer];
