@@ -5,7 +5,7 @@ import { type Design, idealOf, type Outcome, simulateDesign } from "./e2e-simula
 import { SingleSession } from "./e2e-single.ts";
 import { RealTier } from "./e2e-tier.ts";
 import { essaySize, type Workload, type WorkloadSize, workloadOf } from "./e2e-workload.ts";
-import { bundleChanged, withoutPassThrough } from "./lib/changed-worker.ts";
+import { bundleChanged, wholeTurns, withoutPassThrough } from "./lib/changed-worker.ts";
 import { colours, drawChart, type Series } from "./lib/chart.ts";
 import { foreignLoad } from "./lib/foreign-load.ts";
 import { type Figures, type Goal, goal, type Result, result } from "./lib/result.ts";
@@ -44,13 +44,16 @@ export type SeedRun = {
   foreign: number;
 };
 
+/** Bundles of the replicas of the essay's policy. */
+export type Replicas = { essay: string; noPassThrough: string };
+
 /** All designs on one seed, at once. */
-export async function runSeed(workload: Workload, speed: number, changedWorker: string): Promise<SeedRun> {
+export async function runSeed(workload: Workload, speed: number, replicas: Replicas): Promise<SeedRun> {
   const designsOf: Record<TwoTier, RealDesign> = {
     ours: { policy: "ours", gate: "shipped" },
     ours_ungated: { policy: "ours", gate: "off" },
-    essay: { policy: "essay", gate: "off" },
-    no_pass_through: { policy: "essay", gate: "off", scriptPath: changedWorker },
+    essay: { policy: "essay", gate: "off", scriptPath: replicas.essay },
+    no_pass_through: { policy: "essay", gate: "off", scriptPath: replicas.noPassThrough },
   };
   const tiers: [TwoTier, RealTier][] = [];
   const foreign = foreignLoad();
@@ -87,10 +90,13 @@ export const p95 = (runs: readonly Outcome[]): number => quantile(finished(runs)
 const p50 = (runs: readonly Outcome[]): number => median(finished(runs));
 
 export async function essayEndToEnd(options: EndToEndOptions): Promise<{ result: Result; svg: string }> {
-  const changedWorker = await bundleChanged(withoutPassThrough);
+  const replicas: Replicas = {
+    essay: await bundleChanged(wholeTurns),
+    noPassThrough: await bundleChanged(wholeTurns, withoutPassThrough),
+  };
   const runs: SeedRun[] = [];
   for (const seed of options.seeds) {
-    const run = await runSeed(workloadOf(options.size, seed), options.speed, changedWorker);
+    const run = await runSeed(workloadOf(options.size, seed), options.speed, replicas);
     runs.push(run);
     for (const design of designs) console.error(`seed ${seed}, ${names[design]}: ${lineOf([run], design)}`);
   }
