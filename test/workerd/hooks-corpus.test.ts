@@ -28,7 +28,7 @@ function endOf(status: number, answer: Answer): string {
 describe.each(examples.map(({ name, examples: payloads }) => ({ name, payloads: payloads as unknown[] })))(
   "the examples of $name",
   ({ name, payloads }) => {
-    test("[R3] [R8] each ends accepted or ignored with a reason, and a second delivery changes nothing", async () => {
+    test("[R3] [R8] each ends accepted, ignored or stale with a reason, and a second delivery changes nothing", async () => {
       for (const payload of payloads) {
         const deliveryId = newDeliveryId();
         const first = await deliver(name, payload, { deliveryId });
@@ -38,28 +38,32 @@ describe.each(examples.map(({ name, examples: payloads }) => ({ name, payloads: 
         if (name === "ping") expect([firstEnd, againEnd]).toEqual(["ping", "ping"]);
         else if (!used.includes(name)) expect([firstEnd, againEnd]).toEqual(["ignored", "ignored"]);
         else {
-          expect(firstEnd).toMatch(/^(ignored|accepted)(\+(ignored|accepted))*$/);
-          expect(againEnd).toBe(firstEnd.replaceAll("accepted", "duplicate"));
+          // [T20] The examples are about the same comments, deletions before originals.
+          expect(firstEnd).toMatch(/^(ignored|accepted|stale)(\+(ignored|accepted|stale))*$/);
+          expect(againEnd).toBe(firstEnd.replaceAll(/accepted|stale/g, "duplicate"));
         }
       }
     });
   },
 );
 
-/** The same payload with another word of GitHub about its author, and another author, so that nothing is known of them. */
-function authoredBy(payload: unknown, login: string, association: string): unknown {
+/** The same payload as a comment of its own, with another word of GitHub about its author, and another author, so that nothing is known of them. */
+function authoredBy(payload: unknown, id: number, login: string, association: string): unknown {
   return JSON.parse(JSON.stringify(payload), (key, value: unknown) => {
     if (key === "author_association") return association;
+    if (key === "comment" && typeof value === "object" && value !== null) return { ...value, id };
     if ((key === "user" || key === "sender") && typeof value === "object" && value !== null) return { ...value, login, type: "User" };
     return value;
   });
 }
 
-test.each(["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE"])(
+const associations = ["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE"];
+test.each(associations.map((association, n) => [association, n] as const))(
   "a comment of somebody with the association %s is accepted",
-  async (association) => {
+  async (association, n) => {
     const comment = examples.find(({ name }) => name === "issue_comment")?.examples[0];
-    const { status, answer } = await deliver("issue_comment", authoredBy(comment, `corpus-${association.toLowerCase()}`, association));
+    const payload = authoredBy(comment, 900_001 + n, `corpus-${association.toLowerCase()}`, association);
+    const { status, answer } = await deliver("issue_comment", payload);
     expect(status).toBe(202);
     expect(answer.triggers).toMatchObject([{ outcome: "accepted", verdict: "candidate" }]);
   },

@@ -120,7 +120,7 @@ const pinned: Record<string, string> = {
   Thread: "2 1f20a83da6cf",
   WorkerSession: "1 b3df8deb2b95",
   Endpoint: "1 a23948fb3db2",
-  Router: "1 1d8070e48c26",
+  Router: "2 eb551e4461d0",
   Board: "1 2d02f76160dd",
 };
 
