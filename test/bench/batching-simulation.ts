@@ -1,4 +1,5 @@
 // A router as a queue, without any of our code: the oracle beside the measured run, and what both policies are made of.
+import { limits } from "../../src/protocol/limits.ts";
 import type { Tokens } from "./lib/model-server.ts";
 import { choose, exponential, mean, quantile, seeded, sum } from "./lib/statistics.ts";
 
@@ -53,6 +54,8 @@ export type Policy = {
   steps: (arrival: Arrival) => number;
   /** What a request costs that has these items open, `joined` of which are new to it. */
   cost: (joined: number, open: readonly Asked[]) => { ms: number; cached: number };
+  /** Up to this request of a turn what came meanwhile joins it; a turn ends when all that it took is decided. */
+  joinsThroughStep: number;
   /** Until a trigger is where the router sees it. */
   entryMs: number;
   /** Between two requests when there is work. */
@@ -73,6 +76,8 @@ export type Fitted = { law: number[]; entryMs: number; gapMs: number };
 export const fittedPolicy = ({ law, entryMs, gapMs }: Fitted, cached: number): Policy => ({
   steps: (arrival) => arrival.ourSteps,
   cost: (joined, open) => ({ ms: sum(featuresOf(joined, open).map((value, i) => value * (law[i] ?? 0))), cached }),
+  // [RT6] What joins has a step to read in and one to be decided in.
+  joinsThroughStep: limits.maxRouterStepsPerTurn - 1,
   entryMs,
   gapMs,
 });
@@ -87,15 +92,19 @@ export function simulate(arrivals: readonly Arrival[], policy: Policy, endMs: nu
   let open: { arrival: Arrival; left: number }[] = [];
   let next = 0;
   let nowMs = 0;
+  let step = 0;
   for (;;) {
     const upcoming = arrivals[next];
+    step += 1;
     if (open.length === 0) {
+      step = 1;
       if (upcoming === undefined) return run;
       nowMs = Math.max(nowMs, upcoming.atMs + policy.entryMs);
     }
     if (nowMs >= endMs) return run;
     let joined = 0;
-    for (let arrival = arrivals[next]; arrival !== undefined && arrival.atMs + policy.entryMs <= nowMs; arrival = arrivals[++next]) {
+    const isHere = (arrival: Arrival): boolean => step <= policy.joinsThroughStep && arrival.atMs + policy.entryMs <= nowMs;
+    for (let arrival = arrivals[next]; arrival !== undefined && isHere(arrival); arrival = arrivals[++next]) {
       open.push({ arrival, left: policy.steps(arrival) });
       const decision = run.decisions[arrival.n];
       if (decision) decision.takenMs = nowMs;

@@ -6,6 +6,7 @@ import { declaredCall, type ModelServer, measuredLaw } from "./lib/model-server.
 export const essayPolicy: Policy = {
   steps: (arrival) => arrival.essaySteps,
   cost: (_joined, { length }) => ({ ms: measuredLaw(essayTokens(length)), cached: essayTokens(length).cached }),
+  joinsThroughStep: Number.POSITIVE_INFINITY,
   entryMs: 0,
   gapMs: 0,
 };
