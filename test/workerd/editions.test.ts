@@ -48,10 +48,8 @@ async function issueOf() {
   const threadId = threadIdOf("github", place, "issue:12");
   const bornMs = Date.now();
   const base = { repository: { full_name: place, id: 7 }, sender: person("dev") };
-  const issue = (body: string, n: number) => ({
-    number: 12,
-    id: 1012,
-    title: "It squeaks",
+  const version = (id: number, body: string, n: number) => ({
+    id,
     body,
     html_url: null,
     user: person("dev"),
@@ -59,21 +57,14 @@ async function issueOf() {
     created_at: iso(bornMs),
     updated_at: iso(bornMs + n * 1_000),
   });
+  const issue = (body: string, n: number) => ({ number: 12, title: "It squeaks", ...version(1012, body, n) });
   const comment = (id: number, action: string, body: string, n = 0, before?: string) =>
     deliver("issue_comment", {
       action,
       ...base,
       ...(before === undefined ? {} : { changes: { body: { from: before } } }),
       issue: issue("", 0),
-      comment: {
-        id,
-        body,
-        html_url: null,
-        user: person("dev"),
-        author_association: "OWNER",
-        created_at: iso(bornMs),
-        updated_at: iso(bornMs + n * 1_000),
-      },
+      comment: version(id, body, n),
     });
   const body = (action: string, text: string, n = 0) => deliver("issues", { action, ...base, issue: issue(text, n) });
   const said = async () =>

@@ -11,10 +11,11 @@ import type { OfferView } from "../../src/protocol/offer.ts";
 import type { Speculation, SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { policiesInForce } from "../../src/storage/policies.ts";
 import { checkHistory } from "../support/history.ts";
-import { member, triggerOf } from "../support/router-fixtures.ts";
+import { triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, ok } from "./console-support.ts";
 import { decided, type Lab, saidIn, say, unique } from "./router-lab.ts";
+import { partsOf } from "./speculation-lab.ts";
 import { events, settled, type TestTask } from "./worker-helpers.ts";
 
 const objects = env as unknown as Env;
@@ -51,14 +52,7 @@ const viewOf = (offerId: string) => ok<OfferView>(asOperator("GET", `offers/${of
 async function drafted(after: Reply[]) {
   const token = unique();
   const lab: Lab = { token, router: router() };
-  const parts = {
-    name: token,
-    by: member,
-    thread: token,
-    text: `the gate squeaks ${token}`,
-    outcome: "candidate" as const,
-    addressed: false,
-  };
+  const parts = { ...partsOf(lab, ""), text: `the gate squeaks ${token}` };
   const { id, threadId } = triggerOf(parts);
   const input = { settles: [id], title: "Mend the gate", goal: `Mend it. ${token}worker`, speculative: true, policy: "early" };
   await script(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);

@@ -7,10 +7,11 @@ import type { BoardState } from "../../src/protocol/board.ts";
 import type { OfferView } from "../../src/protocol/offer.ts";
 import type { SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { policiesInForce } from "../../src/storage/policies.ts";
-import { member, triggerOf } from "../support/router-fixtures.ts";
+import { triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, ok } from "./console-support.ts";
 import { decided, type Lab, saidIn, say } from "./router-lab.ts";
+import { partsOf } from "./speculation-lab.ts";
 
 const objects = env as unknown as Env;
 const token = `flow${Date.now().toString(36)}`;
@@ -31,14 +32,7 @@ test("[SP2][SP4] a worker that nobody asked cannot ask, follow or propose; its s
   };
   await ok(asOperator("POST", "policies", policy));
   await policiesInForce(objects.DB, Date.now() + 60_000);
-  const parts = {
-    name: token,
-    by: member,
-    thread: token,
-    text: `the login fails ${token}`,
-    outcome: "candidate" as const,
-    addressed: false,
-  };
+  const parts = partsOf(lab, "");
   const { id, threadId } = triggerOf(parts);
   const input = { settles: [id], title: "Find the cause", goal: `Find the cause. ${token}worker`, speculative: true, policy: "early" };
   await script(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
