@@ -67,11 +67,14 @@ export type ScriptedReply = {
 
 const control = async (path: string, init?: RequestInit): Promise<Response> => fetch(`http://model.test/control/${path}`, init);
 
-/** What the router's model answers to requests that hold `when`, in order. */
-export async function script(when: string | string[], replies: ScriptedReply[]): Promise<void> {
-  const parts = ["ask_human", ...(Array.isArray(when) ? when : [when])];
-  await (await control("script", { method: "POST", body: JSON.stringify({ when: parts, replies }) })).arrayBuffer();
+/** What any mind's model answers to requests that hold all of `when`, in order. */
+export async function scriptModel(when: string[], replies: ScriptedReply[]): Promise<void> {
+  await (await control("script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
 }
+
+/** The same of the router's model alone. */
+export const script = (when: string | string[], replies: ScriptedReply[]): Promise<void> =>
+  scriptModel(["ask_human", ...(Array.isArray(when) ? when : [when])], replies);
 
 /** The bodies of the router's requests that hold a word, oldest first. */
 export async function bodies(contains: string): Promise<string[]> {

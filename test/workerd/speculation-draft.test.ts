@@ -14,7 +14,7 @@ import { checkHistory } from "../support/history.ts";
 import { triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, ok } from "./console-support.ts";
-import { decided, type Lab, saidIn, say, unique } from "./router-lab.ts";
+import { decided, type Lab, type ScriptedReply, saidIn, say, scriptModel, unique } from "./router-lab.ts";
 import { partsOf } from "./speculation-lab.ts";
 import { events, settled, type TestTask } from "./worker-helpers.ts";
 
@@ -37,11 +37,6 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-type Reply = { calls: { tool: string; input: object }[] };
-async function script(when: string[], replies: Reply[]): Promise<void> {
-  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
-}
-
 const pull = { what: "pull_request", title: "Mend the gate", summary: "It squeaked.", changes: ["Oiled it"], base: "main" };
 const done = { tool: "report", input: { kind: "done", text: "It is mended.", confidence: 0.95, straightforward: true } };
 const ledgerRow = async (taskId: string): Promise<Speculation | undefined> =>
@@ -49,20 +44,20 @@ const ledgerRow = async (taskId: string): Promise<Speculation | undefined> =>
 const viewOf = (offerId: string) => ok<OfferView>(asOperator("GET", `offers/${offerId}`));
 
 /** A speculative task that has drafted a pull request, and ended; `after`: what its model does once it is opened again. */
-async function drafted(after: Reply[]) {
+async function drafted(after: ScriptedReply[]) {
   const token = unique();
   const lab: Lab = { token, router: router() };
   const parts = { ...partsOf(lab, ""), text: `the gate squeaks ${token}` };
   const { id, threadId } = triggerOf(parts);
   const input = { settles: [id], title: "Mend the gate", goal: `Mend it. ${token}worker`, speculative: true, policy: "early" };
-  await script(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
-  const first: Reply = {
+  await scriptModel(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
+  const first: ScriptedReply = {
     calls: [
       { tool: "push", input: {} },
       { tool: "propose", input: pull },
     ],
   };
-  await script(["You are a worker session", `${token}worker`], [first, { calls: [done] }, ...after]);
+  await scriptModel(["You are a worker session", `${token}worker`], [first, { calls: [done] }, ...after]);
   await say(lab, parts);
   const { taskId = "" } = await decided(lab, id);
   const task: TestTask = { token, taskId, threadId, endpointId, start: {} as never, stub: objects.WORKER_SESSION.getByName(taskId) };
@@ -78,7 +73,7 @@ async function drafted(after: Reply[]) {
 test("[SP8] released by a person, its task pushes and proposes it once, and nobody is asked again; an eviction and a second release change nothing", async () => {
   const send = vi.spyOn(github, "send").mockResolvedValue({ providerId: "41" });
   const pulls = () => send.mock.calls.map(([{ outbound }]) => outbound).filter(({ deed }) => deed?.do === "pull_request");
-  const after: Reply[] = [
+  const after: ScriptedReply[] = [
     { calls: [{ tool: "push", input: {} }] },
     { calls: [{ tool: "propose", input: pull }] },
     {

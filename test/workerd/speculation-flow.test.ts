@@ -10,17 +10,12 @@ import { policiesInForce } from "../../src/storage/policies.ts";
 import { triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, ok } from "./console-support.ts";
-import { decided, type Lab, saidIn, say } from "./router-lab.ts";
+import { decided, type Lab, saidIn, say, scriptModel } from "./router-lab.ts";
 import { partsOf } from "./speculation-lab.ts";
 
 const objects = env as unknown as Env;
 const token = `flow${Date.now().toString(36)}`;
 const lab: Lab = { token, router: objects.ROUTER.getByName(routerName) };
-
-type Reply = { calls: { tool: string; input: object }[] };
-async function script(when: string[], replies: Reply[]): Promise<void> {
-  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
-}
 
 test("[SP2][SP4] a worker that nobody asked cannot ask, follow or propose; its sure result waits, and is said when a person sends it", async () => {
   const policy = {
@@ -35,9 +30,9 @@ test("[SP2][SP4] a worker that nobody asked cannot ask, follow or propose; its s
   const parts = partsOf(lab, "");
   const { id, threadId } = triggerOf(parts);
   const input = { settles: [id], title: "Find the cause", goal: `Find the cause. ${token}worker`, speculative: true, policy: "early" };
-  await script(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
+  await scriptModel(["ask_human", id], [{ calls: [{ tool: "dispatch", input }] }]);
   const report = (kind: string, text: string, more = {}) => ({ tool: "report", input: { kind, text, ...more } });
-  await script(
+  await scriptModel(
     ["You are a worker session", `${token}worker`],
     [
       {
