@@ -1,12 +1,12 @@
 // Compaction: the older part of a long transcript is put aside, and what counts of it stands in its place. Nothing is deleted.
-import type { WorkerItem } from "../protocol/context-items.ts";
+import type { ContextItem, WorkerItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Note } from "../protocol/task.ts";
 import { estimateTokens, excerpt, parseMessage, renderMessage } from "./context.ts";
 import { childId } from "./ids.ts";
 import { providerTokens } from "./token-rate.ts";
-import { goalItem } from "./worker-context.ts";
+import { fitSum, goalItem } from "./worker-context.ts";
 import { type Change, changeOf, type TaskState, type WorkerCommand } from "./worker-state.ts";
 
 /** What stays as it is: the last messages, up to this share of the limit. */
@@ -14,6 +14,8 @@ const keptShare = 0.25;
 const maxApproaches = 200;
 const maxSaid = 60;
 const saidChars = 400;
+const maxTold = 60;
+const toldChars = 16_000;
 
 type Kept = Extract<WorkerItem, { item: "kept" }>;
 
@@ -44,6 +46,7 @@ export function compact(
   const change = changeOf(task, "its transcript was compacted");
   const { taskId } = task.start;
   const id = childId("seg", taskId, before.length + 1);
+  const past = rows.filter(({ row, message }) => row <= last.row && !isOf(message, task.refused?.left ?? [])).flatMap(itemsIn);
   const item: Kept = {
     item: "kept",
     segment: id,
@@ -52,9 +55,8 @@ export function compact(
       .filter(({ kind }) => kind === "question")
       .map(({ text, outcome }) => (outcome === undefined ? text : `${text} — ${outcome}`)),
     approaches: approachesOf(commands, notes),
-    said: saidIn(
-      rows.filter(({ row, message }) => row <= last.row && !isOf(message, task.refused?.left ?? [])).map(({ message }) => message),
-    ),
+    said: saidIn(past),
+    told: toldIn(past, id),
   };
   const head = renderMessage({ step: task.steps, of: task.allowance }, [goalItem(task), item]);
   const segment = { id, fromRow: first.row, toRow: last.row };
@@ -119,14 +121,27 @@ function approachesOf(commands: readonly WorkerCommand[], notes: readonly Note[]
   return [...noted, ...(room === 0 ? [] : run.slice(-room))].sort((a, b) => a.step - b.step);
 }
 
+const itemsIn = ({ message }: { message: ModelMessage }): ContextItem[] =>
+  message.role === "user" ? (parseMessage(message.text)?.items ?? []) : [];
+
 /** What people said so far, shortened; the thread has all of it. */
-function saidIn(messages: readonly ModelMessage[]): Kept["said"] {
-  return messages
-    .flatMap((message) => (message.role === "user" ? (parseMessage(message.text)?.items ?? []) : []))
+const saidIn = (items: readonly ContextItem[]): Kept["said"] =>
+  items
     .flatMap((item) =>
       item.item === "row" && item.kind === "message"
         ? [{ thread: item.thread, seq: item.seq, from: item.from.name, text: excerpt(item.text, saidChars) }]
         : [],
     )
     .slice(-maxSaid);
+
+/** Facts from elsewhere, what was known at a hand-off, what children found: it stands in no thread of the task. */
+function toldIn(items: readonly ContextItem[], segment: string): string[] {
+  const told = items.flatMap((item) => {
+    if (item.item === "child") return [`${item.task} (${item.title}), ${item.kind}: ${item.text}`];
+    return item.item === "notice" ? [item.text] : [];
+  });
+  return fitSum(
+    told.slice(-maxTold).map((text) => ({ text, id: segment })),
+    toldChars,
+  );
 }

@@ -8,9 +8,6 @@ import { mannerOf } from "./manners.ts";
 import { isOwnPush, ownership } from "./worker-checks.ts";
 import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
-/** A single text in a message keeps at least this much when the sum is over its limit. */
-const leastChars = 400;
-
 /** A schedule speaks for the person who made it. */
 const isPerson = (trigger: Trigger): boolean =>
   trigger.kind === timerKind || (trigger.principal.role !== "agent" && trigger.principal.role !== "bot");
@@ -179,13 +176,18 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
         case "topic":
           return [];
         case "outbound":
-          return [{ ...place, kind: "said", from: { role: "agent", name: agentName }, ...also, ...markData(text) }];
+          return [
+            { ...place, id: item.row.outbound.id, kind: "said", from: { role: "agent", name: agentName }, ...also, ...markData(text) },
+          ];
         case "trigger": {
           const { trigger } = item.row;
           const from = { role: trigger.principal.role, name: trigger.principal.name };
           const facts = trigger.facts === undefined ? {} : { facts: trigger.facts };
           const replaces = trigger.amends === undefined ? {} : { replaces: trigger.amends.triggerId };
-          return [{ ...place, kind: rowKind(trigger), from, ...also, ...facts, ...replaces, ...markData(text) }];
+          const replyTo = trigger.replyTo === undefined ? {} : { replyTo: excerpt(trigger.replyTo.id, 100) };
+          return [
+            { ...place, id: trigger.id, kind: rowKind(trigger), from, ...also, ...facts, ...replyTo, ...replaces, ...markData(text) },
+          ];
         }
       }
     }
@@ -221,5 +223,5 @@ export function fitSum(texts: readonly { text: string; id: string }[], sum: numb
     if (length > each) break;
     rest -= length;
   }
-  return texts.map(({ text, id }) => cut(text, Math.max(leastChars, each), id));
+  return texts.map(({ text, id }) => cut(text, each, id));
 }

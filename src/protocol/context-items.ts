@@ -98,6 +98,8 @@ export type WorkerItem =
     }
   | ({
       item: "row";
+      /** What calls name it by; rows of earlier versions have none. */
+      id?: string;
       thread: string;
       seq: number;
       kind: "message" | "event" | "said";
@@ -105,6 +107,8 @@ export type WorkerItem =
       /** Other tasks that see it too, and how they stood. */
       alsoWith?: { task: string; status: string }[];
       facts?: Record<string, string>;
+      /** The message that it answers, by its id: whose words that are is known to who owns it. */
+      replyTo?: string;
       /** The person said something else before, in this trigger; this counts instead. */
       replaces?: string;
     } & MarkedText)
@@ -130,6 +134,8 @@ export type WorkerItem =
       questions: string[];
       approaches: { step: number; what: string; outcome: string }[];
       said: { thread: string; seq: number; from: string; text: string }[];
+      /** What the router, a hand-off or a child told the task. */
+      told: string[];
     }
   | { item: "child"; task: string; title: string; kind: string; confidence?: number; text: string }
   | { item: "notice"; text: string };

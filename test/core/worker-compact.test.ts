@@ -102,3 +102,28 @@ test("[W28] what people left out is put aside with all that came, and no compact
   const second = compact({ ...change.task, steps: 40 }, { rows: later, commands: [], notes: [] });
   expect(keptIn(second?.task ?? task).said.map(({ seq }) => seq)).not.toContain(6);
 });
+
+test("[WX1] what the task was told stays: facts from the router, what was known at a hand-off, what a child found", () => {
+  const rows = transcript(40, 10_000);
+  const [first] = rows;
+  if (first?.message.role !== "user") throw new Error("a message");
+  const known = parseMessage(first.message.text);
+  first.message.text = renderMessage(known?.head ?? { step: 1, of: 60 }, [
+    ...(known?.items ?? []),
+    { item: "notice", text: "From the router: the release is on Friday." },
+    { item: "notice", text: `You are coder from here on. What is known: ${"the parser is slow ".repeat(2_000)}` },
+    { item: "child", task: "tsk_b", title: "Read the docs", kind: "done", text: "They say nothing of it." },
+  ]);
+  const change = compact(between({ steps: 40 }), { rows, commands, notes });
+  if (!change) throw new Error("a compaction");
+  const { told, segment } = keptIn(change.task);
+  expect(told).toEqual([
+    "From the router: the release is on Friday.",
+    expect.stringContaining("the parser is slow"),
+    "tsk_b (Read the docs), done: They say nothing of it.",
+  ]);
+  expect(told[1]).toContain(`recall ${segment} has all of it`);
+  // A second one tells the same.
+  const second = compact(change.task, { rows: [...rows, ...transcript(80, 10_000).slice(160)], commands, notes });
+  expect(keptIn(second?.task ?? between()).told.slice(0, 1)).toEqual(told.slice(0, 1));
+});

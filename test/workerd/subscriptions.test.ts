@@ -128,7 +128,9 @@ test("[W21] what two workers hand back reaches the router once, when the second 
   const [a, b] = [unique(), unique()];
   const shared = issueTrigger(`${a}-odd`, a, `what about lunch ${a} ${b}`);
   const back: Call = { tool: "hand_back", input: { trigger: shared.id, reason: "lunch is not my task" } };
-  await workerScript(a, [{ calls: [wait] }, { calls: [back, wait] }, { calls: [back, wait] }, { calls: [done("a")] }]);
+  // The row itself says by which id it is handed back.
+  const shown: Call = { ...back, input: { ...back.input, trigger: "$trg" } };
+  await workerScript(a, [{ calls: [wait] }, { calls: [shown, wait] }, { calls: [back, wait] }, { calls: [done("a")] }]);
   const one = await startTask(a, a);
   await workerScript(b, [
     { calls: [{ tool: "subscribe", input: { thread: one.threadId, reason: "x" } }] },
