@@ -69,3 +69,27 @@ test("a cancelled task is `cancelled` only after the machine answered its stop",
   daemon.result(command.commandId, 0, { outcome: "stopped", exitCode: null });
   await vi.waitFor(async () => expect(await status(taskId)).toBe("cancelled"), 15_000);
 });
+
+test("[W9] with the machine offline the card says so, over an eviction, and the task is stopped when the machine has come back and stopped it", async () => {
+  const daemon = await TestDaemon.enrol("e2e-away");
+  await daemon.connect();
+  const taskId = newTask();
+  await script(`goal-${taskId}`, [{ calls: [{ tool: "run_command", input: { script: "sleep 600" } }] }]);
+  const worker = bindings.WORKER_SESSION.getByName(taskId);
+  await worker.start(startOf(taskId, `goal-${taskId}`, daemon, "e2e-away"));
+  const { command } = await daemon.next("run");
+  daemon.send({ t: "started", commandId: command.commandId, atMs: Date.now() });
+  await vi.waitFor(async () => expect(await daemon.states(command.commandId)).toContain("started"));
+  daemon.hangUp();
+  await vi.waitFor(async () => expect(await daemon.stub.describe()).toMatchObject({ online: false, running: 1 }));
+  await worker.cancel({ by: { role: "member", id: "prs_e2e", name: "member" }, reason: "not needed" });
+  const card = async () => (await worker.describe())?.card;
+  await vi.waitFor(async () => expect(await card()).toMatchObject({ status: "cancelling", line: "stopping, e2e-away offline" }), 10_000);
+  await evictDurableObject(worker as unknown as DurableObjectStub);
+  expect(await card()).toMatchObject({ status: "cancelling", line: "stopping, e2e-away offline" });
+  await daemon.connect([{ commandId: command.commandId, state: "started", outputBytes: 0 }]);
+  await vi.waitFor(() => expect(daemon.seen()[0]).toBe("stop_task"));
+  daemon.send({ t: "stopped", commandId: command.commandId });
+  daemon.result(command.commandId, 0, { outcome: "stopped", exitCode: null });
+  await vi.waitFor(async () => expect(await status(taskId)).toBe("cancelled"), 15_000);
+});

@@ -80,20 +80,6 @@ test("[W9] during a command it is `cancelling` until the machine has stopped, al
   expect((await reports(task)).filter(({ kind }) => kind === "cancelled")).toHaveLength(1);
 });
 
-test("[W9] with the machine offline it says so, and ends when the machine has stopped", async () => {
-  const task = newTask();
-  await script(task, [run("sleep 600")]);
-  await begin(task);
-  await untilCommands(task, 1);
-  await task.stub.cancel(stop);
-  const { epoch = 0 } = (await events(task, "task.cancel"))[0] ?? {};
-  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: true });
-  const now = await card(task);
-  if (now.status === "cancelling") expect(now.line).toBe("stopping, studio-laptop offline");
-  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: false });
-  await untilStatus(task, "cancelled");
-});
-
 test("[W9] a guest may not stop a member's task, nor bury one that has not started", async () => {
   const task = newTask();
   await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "which?" } }] }]);
