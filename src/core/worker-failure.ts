@@ -2,6 +2,7 @@
 import type { ModelReply } from "../protocol/model.ts";
 import type { WorkerTool } from "../protocol/worker-tools.ts";
 import { refuseCommand } from "./authority.ts";
+import { sha256Hex } from "./ids.ts";
 import { callKey } from "./same-work.ts";
 import type { TaskState } from "./worker-state.ts";
 
@@ -11,17 +12,27 @@ export const repeatsNoticed = 3;
 /** Calls that do something or read something; a report is never a repetition that could be left out. */
 export const isWork = (tool: WorkerTool): boolean => tool !== "report" && tool !== "wait";
 
-/** [WF2] How often this call was made in a row. */
+/** The longest cycle of calls that is noticed. */
+const longestCycle = 3;
+
+/** [WF2] How often in a row this call was made, or the cycle of calls that it ends. */
 export function countRepeat(task: TaskState, raw: ModelReply["calls"][number]): number {
   if (raw.tool === "wait") return 0;
-  const key = callKey(raw.tool, raw.input);
-  const count = task.repeat.key === key ? task.repeat.count + 1 : 1;
-  task.repeat = { key, count };
+  const key = sha256Hex(callKey(raw.tool, raw.input)).slice(0, 16);
+  task.recent = [...task.recent, key].slice(-longestCycle * repeatsNoticed);
+  const count = Math.max(...Array.from({ length: longestCycle }, (_, i) => timesInARow(task.recent, i + 1)));
   if (count % repeatsNoticed === 0) {
-    const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row. Doing it again changes nothing: try another way, or report.`;
+    const notice = `\`${raw.tool}\` with the same input has just been done ${count} times in a row, alone or in a circle. Doing it again changes nothing: try another way, or report.`;
     task.notices = [...task.notices, notice];
   }
   return count;
+}
+
+/** How often the last calls of this number end the list. */
+function timesInARow(keys: readonly string[], period: number): number {
+  let alike = 0;
+  while (alike + period < keys.length && keys.at(-1 - alike) === keys.at(-1 - alike - period)) alike += 1;
+  return 1 + Math.floor(alike / period);
 }
 
 /** [WF1] What failed is tried once more, with the goal said in other words; only where there was an attempt, and calls are left for another. */

@@ -107,6 +107,8 @@ export function childReported(task: TaskState, row: InboxRow, report: Report, un
       allowance: next.allowance,
     });
   }
+  // [WC5] That a lost one is stopped is what its parent asked for: no news.
+  else if (child !== undefined && report.kind === "cancelled") next.quiet = [...task.quiet, row.key];
   const { mode } = task;
   if (mode.mode === "ended") {
     change.consumed = { seqs: [row.seq], step: releasedStep };

@@ -143,7 +143,7 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   next.deadlineTold = true;
   next.overdue = true;
   next.retried = false;
-  next.repeat = { key: "", count: 0 };
+  next.recent = [];
   next.threads = [task.start.threadId];
   next.notices = [
     ...task.notices,

@@ -16,7 +16,7 @@ import { profileNamed } from "./profiles.ts";
 import { lineOfResult } from "./worker-card.ts";
 import { noteChecks, ownership } from "./worker-checks.ts";
 import { mayBeShorter } from "./worker-compact.ts";
-import { goalItem, inboxEvent, isTainting, itemsOf, wakes } from "./worker-context.ts";
+import { goalItem, inboxEvent, isContext, isTainting, itemsOf, wakes } from "./worker-context.ts";
 import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
 import { follow } from "./worker-follow.ts";
 import { awaitsOffer } from "./worker-offers.ts";
@@ -26,6 +26,7 @@ import {
   changeOf,
   type InboxRow,
   newTask,
+  onBehalf,
   releasedStep,
   type TaskState,
   type Tombstone,
@@ -89,7 +90,7 @@ function alarmsOf(task: TaskState): { atMs: number; notice: string }[] {
       .filter((child) => child.open)
       .map((child) => ({
         atMs: child.lostMs,
-        notice: `${child.taskId} ("${child.title}") has not reported its end in time: it counts as lost. Its share does not come back; go on without it.`,
+        notice: `${child.taskId} ("${child.title}") has not reported its end in time: it counts as lost, and is stopped. Its share does not come back; go on without it.`,
       })),
   ];
 }
@@ -137,10 +138,13 @@ export function beginStep(
   const taken = pending.filter(({ item }) => ownership(task, item) !== "unclaimed").slice(0, limits.maxStepRows);
   const next = change.task;
   const step = task.steps + 1;
+  const lost = task.children.filter((child) => child.open && child.lostMs <= nowMs);
   const rung = alarmsOf(task).filter(({ atMs }) => atMs <= nowMs);
   // [W5] Before the model sees it.
   next.tainted = task.tainted || taken.some(({ item }) => isTainting(item, task));
   next.quiet = task.quiet.filter((key) => !taken.some((row) => row.key === key));
+  // [WF2] What came from outside may be a reason to do the same again.
+  if (taken.some(({ item }) => item.kind !== "result" && !isContext(item, task))) next.recent = [];
   const notices: WorkerItem[] = [...rung.map(({ notice }) => notice), ...task.notices].map((text) => ({ item: "notice", text }));
   const items: WorkerItem[] = [...(task.steps === 0 ? [goalItem(next)] : []), ...itemsOf(taken, task, facts.agentName), ...notices];
   next.steps = step;
@@ -148,7 +152,10 @@ export function beginStep(
   next.open = { kind: "calling", step, attempts: 1, retryAtMs: null };
   next.again = false;
   next.notices = [];
-  next.children = task.children.map((child) => (child.open && child.lostMs <= nowMs ? { ...child, open: false } : child));
+  // [WC5] Wherever it is, it goes on with nothing that nobody waits for.
+  for (const child of lost)
+    change.effects.push({ effect: "cancel_child", taskId: child.taskId, by: onBehalf(task), reason: "it was not done in time" });
+  next.children = task.children.map((child) => (lost.includes(child) ? { ...child, open: false } : child));
   next.deadlineTold ||= task.start.deadlineMs !== undefined && task.start.deadlineMs <= nowMs;
   next.lease = { epoch: task.lease.epoch + 1, untilMs: nowMs + limits.leaseMs };
   change.messages.push({ role: "user", text: renderMessage({ step, of: task.allowance }, items) });

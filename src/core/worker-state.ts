@@ -102,9 +102,9 @@ export type TaskState = {
   spent: Spend;
   /** The step whose report came back because it was too long; the next one is taken as it is. */
   shorter?: number | undefined;
-  /** Replies without any call, in a row. */
+  /** Replies without any call, in a row; and the last calls, as keys under which near-identical ones meet. */
   mute: number;
-  repeat: { key: string; count: number };
+  recent: string[];
   /** Notices of code for the next message. */
   notices: string[];
   threads: ThreadId[];
@@ -330,7 +330,7 @@ export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, pr
     retried: false,
     spent: { calls: 0, inputTokens: 0, outputTokens: 0 },
     mute: 0,
-    repeat: { key: "", count: 0 },
+    recent: [],
     notices: [],
     // A child hears its parent alone, and what nobody asked for is heard of nowhere.
     threads: [...new Set(start.parent === undefined && start.speculative !== true ? [start.threadId, ...threads] : threads)],

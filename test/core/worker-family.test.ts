@@ -135,6 +135,19 @@ test("[WC5] [Q17] a child that never reports its end counts as lost at its time,
   const change = beginStep(spawned.task, [], { ...facts, nowMs: lostMs });
   expect(texts(change)).toContain("counts as lost");
   expect(change.task.children).toMatchObject([{ open: false }]);
+  // Nobody waits for it, so it is stopped, wherever it is; that it was is no news, a result that comes after all is.
+  const [child] = childStarts(spawned);
+  if (!child) throw new Error("a child");
+  expect(change.effects).toMatchObject([{ effect: "cancel_child", taskId: child.taskId, by: { onBehalfOf: "member" } }]);
+  const asleep: TaskState = { ...change.task, open: { kind: "none" }, mode: { mode: "asking" } };
+  const stopped = report(child, "cancelled", 2);
+  const done = report(child, "done", 2);
+  const item = (said: Report) => ({ seq: 1, key: said.id, item: { kind: "child" as const, report: said } });
+  const after = hear(asleep, stopped).task;
+  expect(after.allowance).toBe(asleep.allowance);
+  expect(nextMove(after, [item(stopped)], [], lostMs).move).toBe("sleep");
+  expect(nextMove(hear(asleep, done).task, [item(done)], [], lostMs).move).toBe("begin");
+  expect(beginStep({ ...asleep, mode: { mode: "working" } }, [], { ...facts, nowMs: lostMs + 1 }).effects).toEqual([]);
 });
 
 test("[WC3] a hand-off is a record, changes the tools at once, and after four of them a person is asked", () => {
@@ -203,6 +216,31 @@ test("[WF2] the same near-identical call is made twice in a row, not a third tim
   });
   expect(answers[1]).toContain("started");
   expect(answers[2]).toContain("not done again");
+});
+
+test("[WF2] a circle of calls is seen too, up to three long; what came from outside is a reason to do the same again", () => {
+  const again = (task: TaskState, script: string): { task: TaskState; answer: string } => {
+    const change = decideReply(task, reply(["run_command", { script }]), replyFacts());
+    return { task: { ...change.task, open: { kind: "calling", step: 2, attempts: 1, retryAtMs: null } }, answer: outputs(change)[0] ?? "" };
+  };
+  for (const circle of [
+    ["a", "b"],
+    ["a", "b", "c"],
+  ]) {
+    let task = calling();
+    const answers = Array.from({ length: circle.length * 3 }, (_, i) => {
+      const one = again(task, circle[i % circle.length] ?? "");
+      task = one.task;
+      return one.answer;
+    });
+    expect(answers.slice(0, -1).every((answer) => answer.includes("started"))).toBe(true);
+    expect(answers.at(-1)).toContain("not done again");
+    expect(again(task, circle[0] ?? "").answer).toContain("not done again");
+    expect(again(task, "something else").answer).toContain("started");
+    expect(task.notices.at(-1)).toContain("3 times in a row, alone or in a circle");
+    const asked = beginStep({ ...task, open: { kind: "none" } }, [message("run it once more")], facts).task;
+    expect(again(asked, circle.at(-1) ?? "").answer).toContain("started");
+  }
 });
 
 test("[WF4] the commands of a task are counted over its life", () => {

@@ -258,7 +258,10 @@ test("[W9] a cancel waits for every machine that may still run something, and fo
   const task = change?.task ?? between();
   expect(machineStopped(task, { endpointId: "ep_a", epoch: 1, offline: false }, [], [running], 0)).toBeNull();
   expect(machineStopped(task, { endpointId: "ep_b", epoch: 2, offline: false }, [], [running], 0)).toBeNull();
-  const ended = machineStopped(task, { endpointId: "ep_a", epoch: 2, offline: false }, [message("unread")], [running], 0);
+  const away = machineStopped(task, { endpointId: "ep_a", epoch: 2, offline: true }, [], [running], 0);
+  if (away === null) throw new Error("a change");
+  expect(withCard(away, [running], 0).task.card).toMatchObject({ status: "cancelling", line: "stopping, studio-laptop offline" });
+  const ended = machineStopped(away.task, { endpointId: "ep_a", epoch: 2, offline: false }, [message("unread")], [running], 0);
   expect(ended?.task.mode).toMatchObject({ mode: "ended", status: "cancelled" });
   expect(ended?.effects.map((effect) => effect.effect)).toEqual(["report", "unsubscribe"]);
 });

@@ -1,5 +1,6 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, expect, test, vi } from "vitest";
+import { limits } from "../../src/protocol/limits.ts";
 import type { TaskStart } from "../../src/protocol/task.ts";
 import {
   begin,
@@ -103,6 +104,24 @@ test("[WC4] a stop reaches the child over an eviction, and the parent is stopped
     ({ event }) => event.kind === "task.status" && event.to === "cancelled",
   );
   expect(childEnd?.atMs).toBeLessThanOrEqual(parentEnd?.atMs ?? 0);
+});
+
+test("[WC5] a child that is silent past its time is told to stop, over an eviction, and its parent goes on without it", async () => {
+  const parent = newTask();
+  const token = newTask();
+  const wait = { calls: [{ tool: "wait", input: { reason: "for ever" } }] };
+  const input = { title: "Read the docs", goal: `Read the docs. ${token.token}`, share: 5, deadlineMinutes: 10 };
+  await script(token, [wait, wait]);
+  await script(parent, [{ calls: [{ tool: "spawn", input }] }, done("without it")]);
+  await begin(parent);
+  const child = await childOf(parent, token);
+  await untilStatus(child, "waiting");
+  await evictDurableObject(parent.stub as never);
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * 60_000 + limits.childLostMs + 1_000 });
+  await parent.stub.poke();
+  await untilStatus(parent, "done");
+  expect(lastText((await requests(parent)).at(-1) ?? [])).toContain("counts as lost, and is stopped");
+  await untilStatus(child, "cancelled");
 });
 
 test("[WC2] a child's question comes to its parent, whose answer goes down", async () => {
