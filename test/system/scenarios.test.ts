@@ -1,4 +1,5 @@
 // The road as people meet it: a member with several requests at once, a maintainer on a public issue, and a model that does what an attacker wants.
+import { spawnSync } from "node:child_process";
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -9,7 +10,7 @@ import type { WidgetServerFrame } from "../../src/protocol/widget-frames.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
-import { eventually, System, standIns } from "../support/system.ts";
+import { eventually, operatorToken, System, standIns } from "../support/system.ts";
 
 type Payload = Record<string, never> & { [key: string]: unknown };
 type Example = { name: string; examples: Payload[] };
@@ -282,6 +283,27 @@ describe("with a model that does what an attacker wants", () => {
       return files.includes("good-command.txt") && files.includes("good-written.txt");
     });
     owner.close();
+  });
+
+  test("[L2] the replay command prints to the byte what the models were sent, and says what is wrong with a step that is none", async () => {
+    const sent =
+      (await eventually("a step of a worker", () => model.requests("switchyard-good").find((body) => body.includes('"run_command"')))) ??
+      "";
+    const taskId = /tsk_[a-z0-9]+/.exec(sent)?.[0] ?? "";
+    const replay = (...args: string[]) =>
+      spawnSync(process.execPath, ["src/local/replay.ts", ...args, "--url", system.origin, "--token", operatorToken], { encoding: "utf8" });
+    expect(replay(taskId, "--step", "1")).toMatchObject({
+      status: 0,
+      stdout: sent,
+      stderr: expect.stringContaining('bytes to "scripted"'),
+    });
+    expect(model.requests("")).toContain(replay("router", "--step", "1").stdout);
+    expect(replay(taskId, "--step", "99")).toMatchObject({
+      status: 1,
+      stdout: "",
+      stderr: expect.stringContaining("has taken no step 99"),
+    });
+    expect(replay(taskId)).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining("Say --step 1") });
   });
 
   test("a router that is told by public text to dispatch gets its dispatch refused by code", async () => {
