@@ -3,7 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import { answerFrame, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
-import { duplicateOf, topicThreadIdOf } from "../src/core/thread.ts";
+import { deliveryOf, duplicateOf, topicThreadIdOf } from "../src/core/thread.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -73,7 +73,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
         this.#opened?.kick();
         return { outcome: "confirmed", triggerId: trigger.id, outboundId: plan.outboundId };
       case "duplicate":
-        known?.log.append(duplicateOf(first?.event, trigger), Date.now());
+        known?.log.append(duplicateOf(deliveryOf(first?.event), trigger), Date.now());
         this.#opened?.kick();
         return { outcome: "duplicate", triggerId: trigger.id, seq: plan.seq };
       case "accept": {

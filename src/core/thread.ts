@@ -139,16 +139,18 @@ function asPersons(trigger: Trigger): Trigger {
   return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
 }
 
-/** What the log says of a trigger that came again. One with another delivery id was known by its message key. */
+/** What the log says of a trigger that came again, first with the delivery `of`. One with another delivery id was known by its message key. */
 export function duplicateOf(
-  first: ThreadEvent | undefined,
+  of: string | null,
   again: Pick<Trigger, "id" | "deliveryId">,
 ): Extract<ThreadEvent, { kind: "thread.duplicate" }> {
   const about = { kind: "thread.duplicate" as const, triggerId: again.id, deliveryId: again.deliveryId };
-  if (first?.kind !== "thread.accepted") return about;
-  const of = first.trigger.deliveryId;
-  return { ...about, of, by: of === again.deliveryId ? "event id" : "message key" };
+  return of === null ? about : { ...about, of, by: of === again.deliveryId ? "event id" : "message key" };
 }
+
+/** The delivery that a row of the log came with; null where it is no trigger's. */
+export const deliveryOf = (event: ThreadEvent | undefined): string | null =>
+  event?.kind === "thread.accepted" ? event.trigger.deliveryId : null;
 
 /** [T3] The router decides rows of unsubscribed threads that the gate let through; `record` is kept and asked of nobody. */
 export function isForRouter(event: ThreadEvent): boolean {

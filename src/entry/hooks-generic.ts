@@ -66,6 +66,6 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
     throw new Fault("unavailable", "This could not be stored. Deliver it again: what was stored is not doubled.", { cause: error });
   });
   const triggers = [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }];
-  remember(trigger.id, { comer, triggers }, nowMs);
+  remember(trigger.id, { comer, triggers, deliveryId: id }, nowMs);
   return c.json({ triggers }, 202);
 });

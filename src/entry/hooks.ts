@@ -48,19 +48,9 @@ hooksDoor.post("/hooks/github", async (c) => {
   const bytes = await readBody(c.req.raw, limits.maxHookBodyBytes);
   if (!(await isSigned(config.github.webhookSecret ?? "", bytes, c.req.header("x-hub-signature-256"))))
     throw new Fault("unauthorised", "The signature does not match: the webhook's secret at GitHub must be GITHUB_WEBHOOK_SECRET.");
-  const payload = parseJson(bytes, c.req.header("content-type"));
   const event = headerOf(c, "x-github-event", 80, "GitHub");
   const label = headerOf(c, "x-github-delivery", 200, "GitHub");
   const nowMs = Date.now();
-
-  if (event === "ping") {
-    await fromD1(c.env.DB, async (db) => {
-      await saveFact(db, factNames.githubPing, label, nowMs);
-      await noteHook(db, c.req.raw.headers, payload, nowMs);
-    });
-    return c.json({ ping: "received" }, 202);
-  }
-  afterwards(c, noteDelivery(c, event, payload, nowMs));
 
   const deliveryId = await deliveryIdOf(event, bytes);
   const before = takenBefore(deliveryId, nowMs);
@@ -69,6 +59,15 @@ hooksDoor.post("/hooks/github", async (c) => {
     afterwards(c, noteRepeat(c.env, before, deliveryId, nowMs));
     return c.json({ triggers: before.triggers }, 202);
   }
+  const payload = parseJson(bytes, c.req.header("content-type"));
+  if (event === "ping") {
+    await fromD1(c.env.DB, async (db) => {
+      await saveFact(db, factNames.githubPing, label, nowMs);
+      await noteHook(db, c.req.raw.headers, payload, nowMs);
+    });
+    return c.json({ ping: "received" }, 202);
+  }
+  afterwards(c, noteDelivery(c, event, payload, nowMs));
   const parsed = parseGitHub(event, payload, { deliveryId, label, nowMs, login: config.github.login, secret: config.sessionSecret });
   if ("ignored" in parsed) return c.json({ ignored: parsed.ignored }, 202);
 
@@ -93,7 +92,7 @@ hooksDoor.post("/hooks/github", async (c) => {
   if (failed.length > 0)
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
   const triggers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-  remember(deliveryId, { comer, triggers }, nowMs);
+  remember(deliveryId, { comer, triggers, deliveryId }, nowMs);
   return c.json({ triggers }, 202);
 });
 

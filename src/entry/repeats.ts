@@ -9,14 +9,15 @@ import { withTimeout } from "../storage/timeout.ts";
 
 /** What a door answers of a trigger. */
 export type Answered = { id: TriggerId; outcome: string; verdict: string; reason: string };
-export type TakenIn = { comer: Comer; triggers: Answered[] };
+/** `of`: the delivery that they first came with; null where this isolate did not see it. */
+export type TakenIn = { comer: Comer; triggers: Answered[]; of: string | null };
 
 /** Senders that got no answer try again within minutes. */
 const keptMs = 10 * 60_000;
 /** Some hundred bytes each. */
 const maxKept = 16_000;
 /** Repeats come in groups: one call to their thread for the group. */
-const gatherMs = 500;
+const gatherMs = 2_000;
 /** Fewer calls than one request may make. */
 const maxThreads = 200;
 /** A waiter that was cut off with its request is not waited for. */
@@ -26,10 +27,12 @@ const callTimeoutMs = 8_000;
 const takenIn = new Map<string, TakenIn & { atMs: number }>();
 
 /** Remembers a delivery that is durable as a whole; what was ignored is judged anew when it comes again. */
-export function remember(key: string, { comer, triggers }: TakenIn, nowMs: number): void {
+export function remember(key: string, taken: { comer: Comer; triggers: Answered[]; deliveryId: string }, nowMs: number): void {
+  const { comer, triggers, deliveryId } = taken;
   if (!triggers.every(({ outcome }) => outcome === "accepted" || outcome === "duplicate")) return;
+  const of = triggers.every(({ outcome }) => outcome === "accepted") ? deliveryId : null;
   takenIn.delete(key);
-  takenIn.set(key, { comer, triggers: triggers.map((one) => ({ ...one, outcome: "duplicate" })), atMs: nowMs });
+  takenIn.set(key, { comer, triggers: triggers.map((one) => ({ ...one, outcome: "duplicate" })), of, atMs: nowMs });
   if (takenIn.size > maxKept) takenIn.delete(takenIn.keys().next().value ?? "");
 }
 
@@ -44,13 +47,13 @@ type Batch = { byThread: Map<ThreadId, Repeat[]>; beganMs: number };
 let gathering: Batch | null = null;
 
 /** [G7] Has the log of each thread say that the delivery came again. The promise is of all that is gathered by then; null when another call sends it. */
-export function noteRepeat(env: Env, { triggers }: TakenIn, deliveryId: string, nowMs: number): Promise<void> | null {
+export function noteRepeat(env: Env, { triggers, of }: TakenIn, deliveryId: string, nowMs: number): Promise<void> | null {
   const joined = gathering !== null && gathering.byThread.size < maxThreads && Math.abs(nowMs - gathering.beganMs) < waiterLifeMs;
   const batch: Batch = joined && gathering !== null ? gathering : { byThread: new Map(), beganMs: nowMs };
   for (const { id: triggerId } of triggers) {
     const threadId = ownerOf(triggerId, "thr") ?? "";
     const repeats = batch.byThread.get(threadId) ?? [];
-    repeats.push({ triggerId, deliveryId });
+    repeats.push({ triggerId, deliveryId, of });
     batch.byThread.set(threadId, repeats);
   }
   gathering = batch;
@@ -60,9 +63,7 @@ export function noteRepeat(env: Env, { triggers }: TakenIn, deliveryId: string, 
 async function tell(env: Env, batch: Batch): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, gatherMs));
   if (gathering === batch) gathering = null;
-  const calls = [...batch.byThread].map(([threadId, repeats]) =>
-    withTimeout(env.THREAD.getByName(threadId).repeated({ repeats }), callTimeoutMs, threadId),
-  );
-  for (const told of await Promise.allSettled(calls))
-    if (told.status === "rejected") console.error(JSON.stringify({ at: "hooks.repeats", error: String(told.reason) }));
+  const failed = (error: unknown): void => console.error(JSON.stringify({ at: "hooks.repeats", error: String(error) }));
+  const calls = [...batch.byThread].map(([threadId, repeats]) => env.THREAD.getByName(threadId).repeated({ repeats }).catch(failed));
+  await withTimeout(Promise.all(calls), callTimeoutMs, "A thread").catch(failed);
 }

@@ -35,8 +35,8 @@ export type AppendResult =
 
 export interface ThreadRpc extends ObjectRpc {
   append(input: { trigger: Trigger; verdict: Verdict }): Promise<AppendResult>;
-  /** Triggers of this thread that came again and were answered without it: its log says so. */
-  repeated(input: { repeats: { triggerId: TriggerId; deliveryId: string }[] }): Promise<void>;
+  /** Triggers of this thread that came again and were answered without it: its log says so. `of`: the first delivery, where the door knows it. */
+  repeated(input: { repeats: { triggerId: TriggerId; deliveryId: string; of: string | null }[] }): Promise<void>;
   /**
    * Makes the thread pass through to a task. Idempotent per task. `cutSeq` is the head at the flip: rows up to it are the worker's, and the router drops those that it still holds.
    * `triggerId`: the oldest trigger of this thread that the decision settles or that the router still holds undecided; the worker gets every row from it on.

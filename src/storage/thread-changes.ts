@@ -5,6 +5,7 @@ import { rowTaints } from "../core/authority.ts";
 import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { reviewCommentOf } from "../core/structured.ts";
 import {
+  deliveryOf,
   duplicateOf,
   freeSeqs,
   isForRouter,
@@ -53,10 +54,8 @@ export function acceptInside(store: ThreadStore, event: Accepted, nowMs: number)
 /** [G7] Of triggers that came again the log says so, and by what each was known. */
 export function repeat(room: ThreadRoom, { repeats }: Input<"repeated">): void {
   const { log } = room.store;
-  for (const { triggerId: id, deliveryId } of repeats) {
-    const first = log.byKey(id);
-    if (first) log.append(duplicateOf(first.event, { id, deliveryId }), Date.now());
-  }
+  for (const { triggerId: id, deliveryId, of } of repeats)
+    log.append(duplicateOf(of ?? deliveryOf(log.byKey(id)?.event), { id, deliveryId }), Date.now());
   // What still waits from the first time is begun again, as with every event.
   room.kick();
 }

@@ -76,43 +76,41 @@ export async function scale(options: ScaleOptions): Promise<{ result: Result }> 
     script: () => ({ calls: [{ tool: "wait", input: { reason: "nothing to do" } }], latencyMs: 0 }),
   });
   const generator = new LoadGenerator();
-  const small = await Deployment.start({ modelUrl: server.url });
-  const large = await Deployment.start({ modelUrl: server.url });
+  const start = (statePath?: string) => Deployment.start({ modelUrl: server.url, ...(statePath === undefined ? {} : { statePath }) });
+  const webhooks = new Webhooks();
+  const running = new Set<Deployment>();
   try {
-    return { result: await measured(options, { small, large, generator }) };
+    const made = await start();
+    running.add(made);
+    await populate(options, made, loading(generator, webhooks));
+    // Whoever held an object keeps it awake: the runtime comes back on its state, and nobody holds one.
+    running.delete(made);
+    const large = await start(await made.kill());
+    running.add(large);
+    const small = await start();
+    running.add(small);
+    return { result: await measured(options, { small, large, generator, load: loading(generator, webhooks) }) };
   } finally {
     generator.stop();
-    await small.stop();
-    await large.stop();
+    for (const each of running) await each.stop();
     await server.close();
   }
 }
 
-type Parts = { small: Deployment; large: Deployment; generator: LoadGenerator };
+type Loading = (target: Deployment, count: number, where: { threads: number; firstThread?: number }, pace: Pace) => Promise<Loaded>;
+type Parts = { small: Deployment; large: Deployment; generator: LoadGenerator; load: Loading };
 
-async function measured(options: ScaleOptions, { small, large, generator }: Parts): Promise<Result> {
+async function measured(options: ScaleOptions, { small, large, generator, load }: Parts): Promise<Result> {
   const used = (): number => small.cpuSeconds() + large.cpuSeconds() + generator.cpuSeconds();
   const foreign = foreignLoad();
   const usedBefore = used();
-  const webhooks = new Webhooks();
-  const load = async (target: Deployment, count: number, where: { threads: number; firstThread?: number }, pace: Pace) => {
-    const { perSecond } = pace;
-    const seconds = perSecond === null ? maxFillSeconds : count / perSecond + 1;
-    const loaded = await generator.run({ port: target.port, workload: webhooks.fresh(count, where), seconds, ...pace });
-    if (loaded.broken > 0 || loaded.refused > 0)
-      throw new Error(`${loaded.refused} requests were refused, ${loaded.broken} connections broke`);
-    return loaded;
-  };
   const touch = (target: Deployment, threads: number, firstThread = 0) => load(target, threads, { threads, firstThread }, touching);
   const events = (target: Deployment, threads: number, firstThread = 0) => load(target, block, { threads, firstThread }, steady);
 
   const startMs = performance.now();
-  for (const at of far.long) await load(large, far.pair * options.history, { threads: far.pair, firstThread: far.first + at }, filling);
-  for (const at of far.short) await load(large, far.pair * shortHistory, { threads: far.pair, firstThread: far.first + at }, filling);
-  await populate(options, large, (firstThread, count) => touch(large, count, firstThread));
-  let usedMs = performance.now();
+  let usedMs = startMs;
   const until = (timeMs: number) => sleep(Math.max(0, timeMs - performance.now()));
-  await until(Math.max(usedMs, startMs + indexedMs) + putAwayMs);
+  await until(startMs + indexedMs + putAwayMs);
   const restedSeconds = large.cpuSeconds();
   await sleep(options.idleSeconds * 1_000);
   const idle = (large.cpuSeconds() - restedSeconds) / options.idleSeconds;
@@ -209,6 +207,17 @@ type Round = {
 };
 type Wakes = { long: number[]; short: number[] };
 
+const loading =
+  (generator: LoadGenerator, webhooks: Webhooks): Loading =>
+  async (target, count, where, pace) => {
+    const { perSecond } = pace;
+    const seconds = perSecond === null ? maxFillSeconds : count / perSecond + 1;
+    const loaded = await generator.run({ port: target.port, workload: webhooks.fresh(count, where), seconds, ...pace });
+    if (loaded.broken > 0 || loaded.refused > 0)
+      throw new Error(`${loaded.refused} requests were refused, ${loaded.broken} connections broke`);
+    return loaded;
+  };
+
 const p50 = ({ latencies }: Loaded): number => median(latencies);
 const p95 = ({ latencies }: Loaded): number => quantile(latencies, 0.95);
 
@@ -219,7 +228,10 @@ function wakeTimes({ acknowledged, latencies }: Loaded): Wakes {
 }
 
 /** Threads through the door, sessions and machines straight at their objects. */
-async function populate(options: ScaleOptions, large: Deployment, touch: (firstThread: number, count: number) => Promise<unknown>) {
+async function populate(options: ScaleOptions, large: Deployment, load: Loading) {
+  const touch = (firstThread: number, count: number) => load(large, count, { threads: count, firstThread }, touching);
+  for (const at of far.long) await load(large, far.pair * options.history, { threads: far.pair, firstThread: far.first + at }, filling);
+  for (const at of far.short) await load(large, far.pair * shortHistory, { threads: far.pair, firstThread: far.first + at }, filling);
   // Each session has an issue; it is awake together with its thread, so most threads come after them.
   const withSessions = 2 * options.sessions;
   await touch(0, withSessions);
