@@ -174,6 +174,11 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     return { tasks: open.map((task) => task.id), pending: this.#store.inbox.queuedCount(), turn, modelNote, context, acts };
   }
 
+  async search({ query, limit }: Rpc<"search">): ReturnType<RouterRpc["search"]> {
+    const { hits, total } = this.#ledger.memory.find({ query, page: 1 }, { lane: "all" }, limit);
+    return { hits: hits.map(({ id, kind, title, body, tail, atMs }) => ({ id, kind, title, text: body || tail, atMs })), total };
+  }
+
   async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {
     return this.#ledger.recall(input.id);
   }

@@ -64,8 +64,8 @@ export type MemoryEntry = {
 /** Words to look for, of one kind or of all; without words all of that kind. */
 export type FindQuery = { query: string; kind?: FoundKind | undefined; page: number };
 
-/** What may be found: what a conversation of the turn may hear, or in the public lane what belongs to the threads at hand. */
-export type FindScope = { lane: "team"; readers: readonly string[] } | { lane: "public"; threads: string[] };
+/** What may be found: what a conversation of the turn may hear, in the public lane what belongs to the threads at hand; operators find all. */
+export type FindScope = { lane: "team"; readers: readonly string[] } | { lane: "public"; threads: string[] } | { lane: "all" };
 
 export const scopeOf = (lane: Lane, items: readonly InboxItem[], readers: readonly string[]): FindScope =>
   lane === "team" ? { lane, readers } : { lane, threads: [...new Set(items.map((item) => item.threadId))] };

@@ -259,7 +259,9 @@ export const deliveredKinds = ["thread.accepted", "thread.outbound"] as const sa
 export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null {
   switch (row.kind) {
     case "trigger": {
-      const { principal, deliveryId, source, kind, text, mode, amends, externalId } = row.trigger;
+      const { principal, deliveryId, source, kind, text, mode, amends, externalId, facts } = row.trigger;
+      if (source === webSource && kind === timerKind && facts?.for === viewerId)
+        return { kind: "message", from: { role: principal.role, name: principal.name, you: false }, text, atMs: row.atMs };
       if (source !== webSource || principal.id !== viewerId) return null;
       if (amends !== undefined && externalId !== undefined)
         return { kind: "amend", of: externalId, change: amends.change, text, atMs: row.atMs };

@@ -108,7 +108,7 @@ function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: Ta
       if (task.steps === 0) return { status: "queued", line };
       const held =
         task.open.kind === "none" && open.length === 0 && !task.again ? task.offers.find(({ stage }) => stage === "held") : undefined;
-      if (held !== undefined) return { status: "waiting", waitingFor: "you", line: oneLine(`Release? ${held.title}`) };
+      if (held !== undefined) return { status: "waiting", waitingFor: "release", line: oneLine(`Release? ${held.title}`) };
       const machine = task.open.kind === "none" ? awaitedMachine(open) : null;
       return machine === null ? { status: "running", line } : { status: "waiting", waitingFor: machine, line };
     }

@@ -3,7 +3,8 @@ import type { Context } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { sha256Hex } from "../core/ids.ts";
 import { boardName, type Config, readConfig } from "../env.ts";
-import { Fault } from "../protocol/fault.ts";
+import type { SessionAnswer } from "../protocol/console.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
 import type { AppEnv } from "./app.ts";
@@ -64,6 +65,19 @@ export async function requireOperator(c: ConsoleContext): Promise<Access> {
   if (!open) throw new Fault("unauthorised", "This session has ended. Sign in again.");
   if (c.req.method !== "GET") requireOwnOrigin(c, "cookie");
   return { via: "cookie", sessionId: claims.sub, expiresMs: claims.expiresMs };
+}
+
+/** What the page asks before anything else. That nobody has signed in yet is an answer, and no error in the browser's log. */
+export async function lookForSession(c: ConsoleContext): Promise<SessionAnswer> {
+  try {
+    await requireOperator(c);
+    return { open: true, message: null };
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault?.kind === "unauthorised") return { open: false, message: getCookie(c, cookieName) === undefined ? null : fault.message };
+    if (fault?.kind === "unavailable" && fault.retry === "never") return { open: false, message: fault.message };
+    throw error;
+  }
 }
 
 const wrongToken = "This is not the operator token. A local start prints it; in a deployment it is the secret OPERATOR_TOKEN.";

@@ -27,7 +27,7 @@ import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import { markOf } from "../storage/policies.ts";
-import { type ConsoleContext, type ConsoleEnv, closeSession, openSession, requireOperator } from "./console-access.ts";
+import { type ConsoleContext, type ConsoleEnv, closeSession, lookForSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
@@ -36,6 +36,7 @@ import { offersDoor } from "./console-offers.ts";
 import { marksDoor, policiesDoor, speculationDoor } from "./console-policies.ts";
 import { profilesDoor } from "./console-profiles.ts";
 import { rulesDoor } from "./console-rules.ts";
+import { searchDoor } from "./console-search.ts";
 
 /** A full list of gate rules is the largest. */
 const maxBodyBytes = 256 * 1024;
@@ -68,6 +69,8 @@ consoleDoor.post("/session", async (c) => {
   await openSession(c, token);
   return c.json({ ok: true });
 });
+
+consoleDoor.get("/session", async (c) => c.json(await lookForSession(c)));
 
 consoleDoor.get("/board", async (c) => {
   if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
@@ -317,6 +320,7 @@ consoleDoor.route("/profiles", profilesDoor);
 consoleDoor.route("/speculation", speculationDoor);
 consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
+consoleDoor.route("/search", searchDoor);
 
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);

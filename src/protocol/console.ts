@@ -5,6 +5,7 @@ import type { GateRules } from "./gate.ts";
 import type { SavedPolicy } from "./policy.ts";
 import type { Authority, Principal } from "./principal.ts";
 import type { Profile, SavedProfile } from "./profile.ts";
+import type { FoundKind } from "./router-tools.ts";
 import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Outcome, Trigger, Verdict } from "./trigger.ts";
@@ -32,6 +33,13 @@ export type DecisionAnswer = {
   /** A person's word on it. */
   mark?: { wrong: boolean; note: string; by: string; atMs: number };
 };
+
+/** Whether the caller is signed in; `message`: what to know when not. */
+export type SessionAnswer = { open: boolean; message: string | null };
+
+/** Something that the router keeps, found by words. */
+export type FoundLine = { id: string; kind: FoundKind; title: string; text: string; atMs: number };
+export type SearchAnswer = { hits: FoundLine[]; total: number };
 
 /** What waits for a release, over all threads. */
 export type HeldOffersAnswer = {

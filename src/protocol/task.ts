@@ -86,7 +86,7 @@ export const taskCard = z.object({
   threadId,
   title: z.string(),
   status: taskStatus,
-  /** `you`, `studio-laptop`, `event`: only with status `waiting`. */
+  /** `you`, `release` (a person's word on what it proposed), `studio-laptop`, `event`: only with status `waiting`. */
   waitingFor: z.optional(z.string()),
   machine: z.optional(z.string()),
   /** Last step in one line: `npm test · 41 lines`. */

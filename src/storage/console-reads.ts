@@ -9,7 +9,6 @@ import type { DecisionAnswer, EndpointRow, TaskAnswer, TimelineEntry, TimelineLa
 import type { Logged, RouterEvent, SwitchyardEvent } from "../protocol/events.ts";
 import type { EndpointRpc, ObjectRpc, RouterRpc, ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
-import type { OutboundState } from "../protocol/thread.ts";
 import { endpoints, tasks } from "./d1-schema.ts";
 
 /** The objects that are read, by id; the doors give their stubs. */
@@ -135,10 +134,10 @@ export async function readWhy(objects: Objects, triggerId: string): Promise<WhyA
   const accepted = said.entries.flatMap(({ event }) =>
     event.kind === "thread.accepted" && event.trigger.id === triggerId ? [event] : [],
   )[0];
-  const replies = said.entries.flatMap(({ event, atMs }) =>
-    event.kind === "thread.outbound" && event.outbound.triggerId === triggerId ? [{ outbound: event.outbound, atMs }] : [],
+  const answers = said.entries.flatMap(({ event }) =>
+    event.kind === "thread.outbound" && event.outbound.triggerId === triggerId ? [event.outbound.id] : [],
   );
-  const states = await outboundStates(thread, threadId, new Set(replies.map(({ outbound }) => outbound.id)));
+  const replies = await Promise.all(answers.map((id) => thread.row({ triggerId: id })));
   return {
     trigger: row.trigger,
     verdict: row.verdict,
@@ -158,18 +157,6 @@ export async function readWhy(objects: Objects, triggerId: string): Promise<WhyA
       decided.entries
         .flatMap(({ event, atMs }) => (event.kind === "router.escalated" ? [{ atMs, question: event.question }] : []))
         .at(-1) ?? null,
-    replies: replies.map((reply) => ({ ...reply, state: states.get(reply.outbound.id) ?? "pending" })),
+    replies: replies.flatMap((reply) => (reply?.kind === "outbound" ? [reply] : [])),
   };
-}
-
-/** How far each outbound message has come: its last event says. */
-async function outboundStates(thread: ThreadRpc, threadId: string, ids: ReadonlySet<string>): Promise<Map<string, OutboundState>> {
-  const states = new Map<string, OutboundState>();
-  const reads = await Promise.all([...ids].map((about) => readEvents({ lane: "thread", object: threadId, from: thread, about })));
-  for (const { event } of reads.flatMap(({ entries }) => entries)) {
-    if (event.kind === "thread.sent") states.set(event.outboundId, "sent");
-    if (event.kind === "thread.confirmed") states.set(event.outboundId, "confirmed");
-    if (event.kind === "thread.unsent") states.set(event.outboundId, event.state);
-  }
-  return states;
 }

@@ -125,32 +125,35 @@ export class RouterMemory {
   }
 
   /** Entries that hold all words, or when there is none any of them; a page of them, and how many there are. Without words all of a kind. */
-  find(query: FindQuery, scope: FindScope): { hits: MemoryEntry[]; total: number } {
+  find(query: FindQuery, scope: FindScope, limit = hitsPerPage): { hits: MemoryEntry[]; total: number } {
     const terms = termsOf(query.query);
-    if (query.query === "" && query.kind !== undefined) return this.#find(null, query, scope);
+    if (query.query === "" && query.kind !== undefined) return this.#find(null, query, scope, limit);
     if (terms.length === 0) return { hits: [], total: 0 };
-    const all = this.#find(matchOf(terms, "AND", true), query, scope);
-    return all.total > 0 || terms.length === 1 ? all : this.#find(matchOf(terms, "OR", true), query, scope);
+    const all = this.#find(matchOf(terms, "AND", true), query, scope, limit);
+    // Who types on narrows it down: an operator's search never means "any of them".
+    return all.total > 0 || terms.length === 1 || scope.lane === "all" ? all : this.#find(matchOf(terms, "OR", true), query, scope, limit);
   }
 
-  #find(match: string | null, { kind, page }: FindQuery, scope: FindScope): { hits: MemoryEntry[]; total: number } {
+  #find(match: string | null, { kind, page }: FindQuery, scope: FindScope, limit: number): { hits: MemoryEntry[]; total: number } {
     const matching = "FROM memory_text JOIN memory ON memory.ord = memory_text.rowid WHERE memory_text MATCH ?";
     const from = `${match === null ? "FROM memory WHERE TRUE" : matching}${kind === undefined ? "" : " AND kind = ?"}`;
     const order = match === null ? "at_ms DESC" : "bm25(memory_text, 2.0, 1.0), at_ms DESC";
     // Of the public lane: titles of tasks in its own threads, and what was decided there in that lane.
     const filter =
-      scope.lane === "team"
-        ? ` AND ${audible}`
-        : ` AND thread_id IN (SELECT value FROM json_each(?)) AND (kind = 'task' OR (kind IN ('decision', 'thread') AND lane = 'public'))`;
-    const may = JSON.stringify(scope.lane === "team" ? scope.readers : scope.threads);
-    const values = [...(match === null ? [] : [match]), ...(kind === undefined ? [] : [kind]), may];
+      scope.lane === "all"
+        ? ""
+        : scope.lane === "team"
+          ? ` AND ${audible}`
+          : ` AND thread_id IN (SELECT value FROM json_each(?)) AND (kind = 'task' OR (kind IN ('decision', 'thread') AND lane = 'public'))`;
+    const may = scope.lane === "all" ? [] : [JSON.stringify(scope.lane === "team" ? scope.readers : scope.threads)];
+    const values = [...(match === null ? [] : [match]), ...(kind === undefined ? [] : [kind]), ...may];
     const { total } = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${from}${filter}`, ...values).one();
     const hits = this.#sql
       .exec<MemoryRow>(
         `SELECT memory.* ${from}${filter} ORDER BY ${order}, memory.id LIMIT ? OFFSET ?`,
         ...values,
-        hitsPerPage,
-        (page - 1) * hitsPerPage,
+        limit,
+        (page - 1) * limit,
       )
       .toArray()
       .map(({ ord: _, thread_id: threadId, at_ms: atMs, ...row }) => ({ ...row, threadId, atMs }));

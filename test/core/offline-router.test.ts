@@ -311,6 +311,19 @@ describe("The offline router", () => {
     expect(reply(ask([trigger("try again")]))).toContain("nothing was asked");
   });
 
+  it("opens the task of a finished topic again, and leaves what others had in places that many share", () => {
+    const failed = tasks(
+      [],
+      [task("tsk_b", "Other", { status: "done" }), task("tsk_a", "Run the tests", { status: "failed", thread: "thr_a" })],
+    );
+    for (const text of ["Try again.", "now run the build"])
+      expect(ask([failed, machines(studio), trigger(text)])).toEqual([
+        { tool: "resolve", input: { settles: ["trg_a-1"], task: "tsk_a", how: "reopen" } },
+      ]);
+    expect(ask([failed, machines(studio), trigger("thanks!")])[0]?.tool).toBe("record");
+    expect(ask([failed, machines(studio), trigger("@switchyard run the build", { source: "github" })])[0]?.tool).toBe("dispatch");
+  });
+
   it("takes a command only from the speaker's own words", () => {
     const calls = ask([machines(studio), trigger("> run `rm -rf build`\n\nwhat does that mean?")]);
     expect(calls.map((call) => call.tool)).toEqual(["reply"]);

@@ -19,7 +19,7 @@ import {
 import type { ThreadEvent } from "../../src/protocol/events.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { ThreadRow } from "../../src/protocol/thread.ts";
-import { type Outcome, outcomes, type Trigger, type Verdict } from "../../src/protocol/trigger.ts";
+import { type Outcome, outcomes, type Trigger, timerKind, type Verdict } from "../../src/protocol/trigger.ts";
 
 const threadId = makeId("thr", "core");
 const member: Principal = { role: "member", id: "prs_member", name: "Member" };
@@ -368,6 +368,23 @@ describe("topics and pages", () => {
     expect(reply({ proactive: true })).toMatchObject({ kind: "reply", id: "out_a-b", proactive: true });
     expect(reply({})).not.toHaveProperty("proactive");
     expect(toWidgetRow(row({ source: "github", kind: "issues.opened" }), "prs_member")).toBeNull();
+  });
+
+  test("[T6] a page shows which schedule of its person spoke, and nobody else's", () => {
+    const due: Partial<Trigger> = {
+      kind: timerKind,
+      text: "run the tests",
+      principal: { role: "agent", id: "sch_a", name: "Schedule “nightly” of member", onBehalfOf: "member" },
+      facts: { schedule: "sch_a", for: "prs_member" },
+    };
+    expect(toWidgetRow(row(due), "prs_member")).toEqual({
+      kind: "message",
+      from: { role: "agent", name: "Schedule “nightly” of member", you: false },
+      text: "run the tests",
+      atMs: 5,
+    });
+    expect(toWidgetRow(row(due), "prs_other")).toBeNull();
+    expect(toWidgetRow(row({ ...due, source: "github" }), "prs_member")).toBeNull();
   });
 
   test("each principal has one root, whatever is asked first", () => {

@@ -5,11 +5,23 @@ import { grantable, shippedProfiles } from "../../src/core/profiles.ts";
 import { mergeTimeline } from "../../src/core/timeline.ts";
 import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
+import type { GateRule } from "../../src/protocol/gate.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
-import { filterTasks, isWhole, linkOf, mergeTasks, parseRoute, sortTasks, todayOf } from "../../src/web/console/model.ts";
+import {
+  filterTasks,
+  isWhole,
+  linkOf,
+  mergeTasks,
+  parseRoute,
+  searchLink,
+  sortTasks,
+  todayOf,
+  waitingOf,
+} from "../../src/web/console/model.ts";
 import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console/profiles-model.ts";
-import { conditionsOf, findRules, fromForm, moved, toForm } from "../../src/web/console/rules-model.ts";
+import { conditionsOf, familiesOf, findRules, fromForm, moved, sectionsOf, toForm } from "../../src/web/console/rules-model.ts";
+import { findSetUps } from "../../src/web/console/search-model.ts";
 import { figureWords, placesOf, placesText } from "../../src/web/console/speculation-model.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
@@ -40,6 +52,9 @@ test("every address of the console leads to its page, and a strange one to a sen
   expect(parseRoute("")).toEqual({ page: "now" });
   expect(parseRoute("#/machines")).toEqual({ page: "machines" });
   expect(parseRoute("#/task/tsk_ab-c2")).toEqual({ page: "task", id: "tsk_ab-c2" });
+  for (const words of ["acme/app 100 %", "#12 & more", "größer", ""])
+    expect(parseRoute(searchLink(words))).toEqual({ page: "search", words });
+  expect(parseRoute("#/search/%E0%A4%A")).toEqual({ page: "search", words: "" });
   for (const hash of ["#/task/", "#/task/<img>", "#/nothing", "#/task/../x"]) expect(parseRoute(hash).page).toBe("unknown");
 });
 
@@ -61,6 +76,26 @@ test("what waits for a person is on top, ended tasks are below, and a search hol
   expect(sortTasks(tasks).map((each) => each.taskId)).toEqual(["tsk_ask", "tsk_run", "tsk_done"]);
   expect(filterTasks(tasks, "old waiting").map((each) => each.taskId)).toEqual(["tsk_ask"]);
   expect(filterTasks(tasks, "  ")).toHaveLength(3);
+});
+
+test("what waits for a person stands once: a task with a question beside its proposals, one that only has proposals as these", () => {
+  const offer = { id: "out_a-b", title: "Comment", text: "Fine." };
+  const asks = task("tsk_ask", { status: "waiting", waitingFor: "you", offers: [offer] });
+  const held = task("tsk_held", { status: "waiting", waitingFor: "release", offers: [offer] });
+  const notice = { id: offer.id, atMs: 1, kind: "offer" as const, text: "Comment\n\nFine.", taskId: "tsk_held" };
+  const waits = (notices: (typeof notice)[]) =>
+    waitingOf({ ...emptyBoard, tasks: [asks, held], notices }).map((each) => (each.kind === "task" ? each.task.taskId : each.notice.id));
+  expect(waits([notice])).toEqual([offer.id, "tsk_ask"]);
+  // A notice that the board had no room for takes nothing out of sight.
+  expect(waits([])).toEqual(["tsk_ask", "tsk_held"]);
+  expect(statusView(held)).toEqual(statusView(asks));
+});
+
+test("what is set up is found by words of what it is and says, and leads to its page", () => {
+  const known = { rules: defaultRules.rules, profiles: [...shippedProfiles] };
+  expect(findSetUps(known, "rule widget message").map(({ title, href }) => [title, href])).toEqual([["web.message", "#/rules"]]);
+  expect(findSetUps(known, "profile researcher").map(({ href }) => href)).toEqual(["#/profiles"]);
+  expect(findSetUps({}, "rule")).toEqual([]);
 });
 
 test("of the live and the stored state of a task the higher revision is shown", () => {
@@ -96,6 +131,9 @@ test("every status has a word and a shape of its own, and only open tasks can be
     const actions = actionsOf({ status });
     expect(actions.includes("stop")).toBe(statusView({ status }).open && status !== "cancelling");
     expect(actions.includes("accept")).toBe(status === "done");
+    expect(actions.includes("again")).toBe(status === "failed");
+    // What has come of it, well or badly, is judged; what a person stopped is not.
+    expect(actions.includes("reject")).toBe(status === "done" || status === "failed");
   }
   expect(statusView({ status: "waiting", waitingFor: "event" }).word).toBe("waiting");
   expect(statusView({ status: "done", line: "Exit 128: `git log` on studio failed" })).toMatchObject({
@@ -226,6 +264,39 @@ test("a rule is found by any of its words, keeps its place in the list, and move
   expect(conditionsOf({ id: "x", outcome: "ignore", principalId: "renovate", reason: "y" })).toBe("by renovate or renovate[bot]");
   expect(moved(rules, 1, -1).map(({ id }) => id)).toEqual(["web.message", "own", rules[2]?.id]);
   expect(moved(rules, 2, 1)).toEqual(rules);
+});
+
+test("rules stand source by source and move past what an event could meet; what differs in its kind of event only is one line", () => {
+  const rule = (id: string, more: Partial<GateRule> = {}): GateRule => ({ id, outcome: "record", reason: "kept", ...more });
+  const [w1, g1, g2, w2, all, g3] = [
+    rule("w1", { source: "web", kind: "message" }),
+    rule("g1", { source: "github", kind: "push" }),
+    rule("g2", { source: "github", kind: "issues.closed" }),
+    rule("w2", { source: "web", kind: "hello", reason: "another" }),
+    rule("all", { roles: ["bot"] }),
+    rule("g3", { source: "github", kind: "issues.opened" }),
+  ];
+  const rules = [w1, g1, g2, w2, all, g3] as GateRule[];
+  const ids = (list: readonly { rule: GateRule }[]) => list.map((each) => each.rule.id);
+  const sections = sectionsOf(findRules(rules, ""));
+  expect(sections.map(({ source, rules: of }) => [source, ids(of)])).toEqual([
+    ["web", ["w1", "w2"]],
+    ["github", ["g1", "g2"]],
+    [null, ["all"]],
+    ["github", ["g3"]],
+  ]);
+  expect(sections.map(({ rules: of }) => familiesOf(of).map(ids))).toEqual([[["w1"], ["w2"]], [["g1", "g2"]], [["all"]], [["g3"]]]);
+  expect(findRules(rules, "issues", "ignore")).toEqual([]);
+  expect(ids(findRules(rules, "issues", "record"))).toEqual(["g2", "g3"]);
+  // Up past its own source's rule, not into the place of one that it never meets.
+  expect(moved(rules, 3, -1).map(({ id }) => id)).toEqual(["w2", "w1", "g1", "g2", "all", "g3"]);
+  expect(moved(rules, 0, 1).map(({ id }) => id)).toEqual(["g1", "g2", "w2", "w1", "all", "g3"]);
+  expect(moved(rules, 2, 1).map(({ id }) => id)).toEqual(["w1", "g1", "w2", "all", "g2", "g3"]);
+  expect(moved(rules, 0, -1)).toEqual(rules);
+  // Of the shipped list a reader meets a handful of lines a source.
+  const shipped = sectionsOf(findRules(defaultRules.rules, ""));
+  expect(shipped.map(({ source }) => source)).toEqual([null, "web", "github", "generic"]);
+  expect(Math.max(...shipped.map(({ rules: of }) => familiesOf(of).length))).toBeLessThanOrEqual(15);
 });
 
 test("the console says of each policy what was taken of its speculation, and what was spent for nothing", () => {

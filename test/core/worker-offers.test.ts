@@ -39,7 +39,11 @@ describe("a proposal of a task", () => {
     if (change === null) throw new Error("nothing changed");
     expect(change.reports).toMatchObject([{ kind: "proposal", offer: "out_a-b" }]);
     const { task } = withCard(change, [], 5);
-    expect(task.card).toMatchObject({ status: "waiting", waitingFor: "you", offers: [{ id: "out_a-b", title: "Comment in acme/app" }] });
+    expect(task.card).toMatchObject({
+      status: "waiting",
+      waitingFor: "release",
+      offers: [{ id: "out_a-b", title: "Comment in acme/app" }],
+    });
     expect(awaitsOffer(task)).toBe(true);
     expect(nextMove(task, [], [], 5)).toEqual({ move: "sleep", untilMs: null });
     expect(moved(task, view("held")).change).toBeNull();

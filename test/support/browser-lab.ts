@@ -56,6 +56,20 @@ export async function accessibilityFindings(page: Page): Promise<string[]> {
   return findings;
 }
 
+/** Choices of a page that are wider than their box: nobody can read what is chosen. */
+export const cutChoices = (page: Page): Promise<string[]> =>
+  page.evaluate(() => {
+    const pen = document.createElement("canvas").getContext("2d");
+    if (pen === null) throw new Error("This browser measures no text.");
+    return [...document.querySelectorAll("select")].flatMap((select) => {
+      const { font, paddingLeft, paddingRight } = getComputedStyle(select);
+      pen.font = font;
+      const arrowPx = 20;
+      const room = select.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight) - arrowPx;
+      return [...select.options].map((option) => option.label).filter((label) => pen.measureText(label).width > room);
+    });
+  });
+
 /** Whether the page, or any frame in it, can be scrolled sideways. */
 export async function scrollsSideways(page: Page): Promise<boolean> {
   const wide = await Promise.all(

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { accessibilityFindings, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
+import { accessibilityFindings, cutChoices, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
 import { operatorToken, System } from "../support/system.ts";
 
 let system: System;
@@ -65,6 +65,22 @@ test("a wrong token is refused with a sentence; the right one lasts over a reloa
   expect(problems).toEqual([]);
 });
 
+test("a console that nobody has signed in to is asked nothing that it must refuse: the browser logs no error", async () => {
+  const { page } = await visit(browser, [system.origin]);
+  const errors: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error") errors.push(message.text());
+  });
+  page.on("pageerror", (error) => errors.push(error.message));
+  await page.goto(`${system.origin}/console`);
+  await signIn(page);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Operator token").waitFor();
+  await page.reload();
+  await page.getByLabel("Operator token").waitFor();
+  expect(errors).toEqual([]);
+});
+
 test("a task appears by itself, its timeline tells the road, and why it was answered is one click away", async () => {
   const { page, problems } = await operator();
   const owner = await system.owner();
@@ -81,10 +97,9 @@ test("a task appears by itself, its timeline tells the road, and why it was answ
   const timeline = page.locator(".timeline");
   for (const text of ["Decided: dispatch", "Ended with exit code 0", "Reports: done"])
     await timeline.getByText(text, { exact: false }).first().waitFor();
-  for (const lane of ["thread", "router", "worker", "machine"])
-    expect(await timeline.locator(".event-lane", { hasText: lane }).count()).toBeGreaterThan(0);
+  for (const lane of ["thread", "router", "worker", "machine"]) await timeline.locator(".event-lane", { hasText: lane }).first().waitFor();
   await page.getByRole("button", { name: /^Work/ }).click();
-  expect(await timeline.getByText("Ended with exit code 0", { exact: false }).count()).toBe(0);
+  await expect.poll(() => timeline.getByText("Ended with exit code 0", { exact: false }).count()).toBe(0);
   await page.getByRole("link", { name: "why?" }).click();
   await page.getByText("The router decided", { exact: false }).first().waitFor();
   expect(problems).toEqual([]);
@@ -99,7 +114,7 @@ test("a running task is stopped after it was said what that does", async () => {
   await row.getByRole("button", { name: /^Stop/ }).click();
   await page.getByText("What was said stays", { exact: false }).waitFor();
   await page.getByRole("button", { name: "No, go back" }).click();
-  expect(await page.getByRole("dialog").count()).toBe(0);
+  await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
   await row.getByRole("button", { name: /^Stop/ }).click();
   await page.getByRole("button", { name: "Stop it" }).click();
   await row.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
@@ -122,7 +137,7 @@ test("a profile is changed by keyboard: a wrong form says what to do, a saved on
   await page.getByText("version 1 · 9 model calls", { exact: false }).waitFor();
   const versions = page.getByRole("button", { name: "Versions of researcher" });
   await versions.click();
-  expect(await versions.getAttribute("aria-expanded")).toBe("true");
+  await expect.poll(() => versions.getAttribute("aria-expanded")).toBe("true");
   await page.getByRole("button", { name: "Go back to version 0 of researcher" }).click();
   await page.getByRole("button", { name: "Go back to it" }).click();
   await page.getByText("Version 2 of researcher is in force", { exact: false }).waitFor();
@@ -158,19 +173,19 @@ test("an operator says something to a running task; what is queued is seen, chan
   await page.getByRole("button", { name: "Move up: “and nothing" }).focus();
   await page.keyboard.press("Enter");
   await page.getByText("“and nothing else” is now 1 of 2.").waitFor();
-  expect(await order()).toEqual(["and nothing else", "then say that it is over"]);
+  await expect.poll(order).toEqual(["and nothing else", "then say that it is over"]);
   // The focus goes along with what was moved.
-  expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Move up: “and nothing else”");
+  await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Move up: “and nothing else”");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.getByText("“and nothing else” is now 2 of 2.").waitFor();
-  expect(await order()).toEqual(["then say that it is over", "and nothing else"]);
+  await expect.poll(order).toEqual(["then say that it is over", "and nothing else"]);
   await page.getByRole("button", { name: "Remove: “and nothing" }).click();
   await page.locator(".said-text", { hasText: "and nothing else" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Stop", exact: true }).click();
   await page.getByRole("button", { name: "Stop it" }).click();
   await page.getByText("stopped", { exact: true }).first().waitFor({ timeout: 30_000 });
-  expect(await page.getByLabel("Your words", { exact: false }).count()).toBe(0);
+  await expect.poll(() => page.getByLabel("Your words", { exact: false }).count()).toBe(0);
   owner.close();
   expect(problems).toEqual([]);
 });
@@ -191,7 +206,7 @@ test("an invite link is made, shown once, and withdrawn", async () => {
   const { page } = await operator({}, "#/people");
   await page.getByLabel("Name").fill("New member");
   await page.getByRole("button", { name: "Make an invite link" }).click();
-  expect(await page.locator(".copy-line code").textContent()).toMatch(new RegExp(`^${system.origin}/demo#invite=\\S{20,}$`));
+  await expect.poll(() => page.locator(".copy-line code").textContent()).toMatch(new RegExp(`^${system.origin}/demo#invite=\\S{20,}$`));
   await page.getByRole("button", { name: "Withdraw the access of New member" }).click();
   await page.getByRole("button", { name: "Withdraw access" }).click();
   await page.getByText("access withdrawn", { exact: false }).waitFor();
@@ -203,18 +218,84 @@ test("j, k, Enter, / and ? work", async () => {
   await page.keyboard.press("j");
   await page.keyboard.press("j");
   await page.keyboard.press("k");
-  expect(await page.evaluate(() => [...document.querySelectorAll("[data-row]")].indexOf(document.activeElement as Element))).toBe(0);
+  await expect
+    .poll(() => page.evaluate(() => [...document.querySelectorAll("[data-row]")].indexOf(document.activeElement as Element)))
+    .toBe(0);
   await page.keyboard.press("?");
   await page.getByRole("dialog").getByText("next and previous row").waitFor();
   await page.keyboard.press("Escape");
   await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
   await page.keyboard.press("/");
   await page.keyboard.type("nothing-is-called-this");
-  await page.getByText("No task holds", { exact: false }).waitFor();
+  await page.getByText("Nothing holds “nothing-is-called-this”.").waitFor();
   await page.keyboard.press("Control+a");
   await page.keyboard.type("thr_unknown");
   await page.keyboard.press("Enter");
   await page.getByText("There is no thread thr_unknown.").waitFor();
+});
+
+test("a search from any page finds tasks, what the router keeps and what is set up; its address can be handed on, and back leads back", async () => {
+  const { page, problems } = await operator({}, "#/machines");
+  await page.keyboard.press("/");
+  await page.keyboard.type("hello-from-the-console-test");
+  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).waitFor();
+  await page.locator(".found", { hasText: "Decision" }).first().waitFor();
+  await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("search");
+  const hash = new URL(page.url()).hash;
+  await page.goBack();
+  await page.getByRole("heading", { name: "Connect a machine" }).waitFor();
+  await expect.poll(() => page.getByLabel("Search everything", { exact: false }).inputValue()).toBe("");
+  await page.goto(`${system.origin}/console${hash}`);
+  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).waitFor();
+  await page.getByLabel("Search everything", { exact: false }).fill("rule signed bot");
+  await page.getByLabel("Search everything", { exact: false }).fill("rule generic.bot");
+  const rule = page.locator(".found", { hasText: "generic.bot" });
+  await rule.waitFor();
+  // Enter leads on to what was found.
+  await page.keyboard.press("Enter");
+  await expect.poll(() => rule.evaluate((row) => row === document.activeElement)).toBe(true);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Versions" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("the rules stand source by source, like ones in one line, and are unfolded, found and moved by keyboard", async () => {
+  const { page, problems } = await operator({}, "#/rules");
+  const github = page.getByRole("region", { name: /^GitHub/ });
+  const rows = github.getByRole("listitem");
+  await expect.poll(() => rows.count()).toBeLessThanOrEqual(15);
+  const family = github.getByRole("button", { name: /^(?:Show 27|Fold): A change of state/ });
+  await expect.poll(() => family.getAttribute("aria-expanded")).toBe("false");
+  const before = await rows.count();
+  await family.focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => rows.count()).toBe(before + 27);
+  await family.press("Enter");
+  await expect.poll(() => rows.count()).toBe(before);
+  const head = page.getByRole("button", { name: /^GitHub/ });
+  await head.press("Enter");
+  await expect.poll(async () => [await head.getAttribute("aria-expanded"), await rows.count()]).toEqual(["false", 0]);
+  await head.press("Enter");
+  await page.getByRole("button", { name: /^asked of us/ }).press("Enter");
+  await expect
+    .poll(() =>
+      page
+        .getByRole("region", { name: /^Widget/ })
+        .getByRole("listitem")
+        .count(),
+    )
+    .toBe(1);
+  await expect.poll(() => github.getByRole("listitem").count()).toBe(1);
+  await page.getByRole("button", { name: /^asked of us/ }).press("Enter");
+  await page.getByLabel("Find a rule").fill("issues.closed");
+  await page.getByText("1 of 58 rules").waitFor({ state: "attached" });
+  await page.getByRole("button", { name: "Move github.changed:issues.closed up" }).press("Enter");
+  await page.getByText("This is a draft", { exact: false }).waitFor();
+  await page.getByRole("button", { name: "Drop the draft" }).press("Enter");
+  await page.getByText("This is a draft", { exact: false }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "New rule" }).click();
+  await expect.poll(() => cutChoices(page)).toEqual([]);
+  expect(problems).toEqual([]);
 });
 
 test("the pages are one row of links where there is room, and behind a button, by keyboard too, where there is none", async () => {
@@ -223,20 +304,21 @@ test("the pages are one row of links where there is room, and behind a button, b
   const button = page.getByRole("button", { name: /^Pages, now at/ });
   for (const width of [1600, 1100, 820]) {
     await page.setViewportSize({ width, height: 700 });
-    expect([width, new Set(await links.evaluateAll((all) => all.map((link) => (link as HTMLElement).offsetTop))).size]).toEqual([width, 1]);
-    expect([width, await button.count(), await scrollsSideways(page)]).toEqual([width, 0, false]);
+    const rows = async () => new Set(await links.evaluateAll((all) => all.map((link) => (link as HTMLElement).offsetTop))).size;
+    await expect.poll(async () => [width, await rows(), await button.count(), await scrollsSideways(page)]).toEqual([width, 1, 0, false]);
   }
   // 320 px: a window of 1280 px at 400 %.
   for (const width of [360, 320]) {
     await page.setViewportSize({ width, height: 640 });
-    expect(await links.count()).toBe(0);
+    await expect.poll(() => links.count()).toBe(0);
     await button.focus();
     await page.keyboard.press("Enter");
     await links.last().waitFor();
-    expect([width, await accessibilityFindings(page), await scrollsSideways(page)]).toEqual([width, [], false]);
+    await expect.poll(() => scrollsSideways(page)).toBe(false);
+    expect([width, await accessibilityFindings(page)]).toEqual([width, []]);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Escape");
-    expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+    await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
     await page.keyboard.press("Enter");
     await links.filter({ hasText: "Machines" }).press("Enter");
     await page.getByRole("button", { name: "Pages, now at: Machines" }).waitFor();
@@ -253,24 +335,27 @@ test.each([
 ] as const)("no page has a serious accessibility finding or scrolls sideways: %s", async (_name, options) => {
   const { page } = await operator({ ...options, bypassCSP: true });
   const task = await page.locator("a[href^='#/task/']").first().getAttribute("href");
-  const pages = [
-    "#/",
-    task ?? "",
-    "#/tasks",
-    "#/decisions",
-    "#/machines",
-    "#/people",
-    "#/rules",
-    "#/schedules",
-    "#/profiles",
-    "#/proposals",
+  const pages: [hash: string, title: string][] = [
+    ["#/", "Now"],
+    [task ?? "", "Task"],
+    ["#/tasks", "Tasks"],
+    ["#/decisions", "Decisions"],
+    ["#/machines", "Machines"],
+    ["#/people", "People"],
+    ["#/rules", "Rules"],
+    ["#/schedules", "Schedules"],
+    ["#/profiles", "Profiles"],
+    ["#/proposals", "Proposals"],
+    ["#/search/message", "Search"],
+    ["#/task/tsk_unknown", "Task"],
   ];
-  for (const hash of [...pages, "#/task/tsk_unknown"]) {
+  for (const [hash, title] of pages) {
     await page.evaluate((next) => {
       location.hash = next;
     }, hash);
-    await expect.poll(() => page.getByText("Reading …").count()).toBe(0);
-    expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
-    expect([hash, await scrollsSideways(page)]).toEqual([hash, false]);
+    await expect.poll(async () => [hash, await page.title()]).toEqual([hash, `${title} · Switchyard`]);
+    await expect.poll(() => page.getByText(/^(?:Reading|Searching) …$/).count()).toBe(0);
+    expect([hash, await accessibilityFindings(page), await cutChoices(page)]).toEqual([hash, [], []]);
+    await expect.poll(async () => [hash, await scrollsSideways(page)]).toEqual([hash, false]);
   }
 });

@@ -33,12 +33,12 @@ test("[SP1] an owner lets a policy start work by itself, sees that the embedded 
   expect(await page.getByLabel("Model calls of one task").count()).toBe(0);
   await page.getByLabel("May start work that nobody asked for").check();
   await page.getByLabel("Where, one place a line", { exact: false }).fill("github acme/app");
-  expect(await page.getByLabel("Model calls of one task").inputValue()).toBe("8");
+  await expect.poll(() => page.getByLabel("Model calls of one task").inputValue()).toBe("8");
   expect(await accessibilityFindings(page)).toEqual([]);
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/form.png` });
   await page.getByRole("button", { name: "Save as version 1" }).click();
   await page.getByText("may start work by itself in github acme/app", { exact: false }).waitFor();
-  expect(await scrollsSideways(page)).toBe(false);
+  await expect.poll(() => scrollsSideways(page)).toBe(false);
   expect(await accessibilityFindings(page)).toEqual([]);
   if (process.env.SHOTS) {
     await page.screenshot({ path: `${process.env.SHOTS}/narrow.png` });
@@ -49,7 +49,7 @@ test("[SP1] an owner lets a policy start work by itself, sees that the embedded 
   await page.getByRole("button", { name: "Switch off early" }).click();
   await page.getByRole("button", { name: "Switch on early" }).waitFor();
   await page.getByRole("button", { name: "Edit early" }).click();
-  expect(await page.getByLabel("May start work that nobody asked for").isChecked()).toBe(true);
+  await expect.poll(() => page.getByLabel("May start work that nobody asked for").isChecked()).toBe(true);
   await page.getByLabel("May start work that nobody asked for").uncheck();
   await page.getByRole("button", { name: "Save as version 3" }).click();
   await page.getByText("may start work by itself", { exact: false }).waitFor({ state: "detached" });

@@ -39,7 +39,7 @@ const invite = (): Promise<{ link: string; personId: string }> =>
 
 /** A new person's page, opened by a personal link. */
 async function member(options: BrowserContextOptions = {}) {
-  const { link } = await invite();
+  const { link, personId } = await invite();
   const opened = await visit(browser, [system.origin, foreign.origin], options);
   await opened.page.goto(link);
   const frame = widgetIn(opened.page);
@@ -48,13 +48,13 @@ async function member(options: BrowserContextOptions = {}) {
     await frame.getByLabel(label, { exact: true }).fill(text);
     await frame.getByLabel(label, { exact: true }).press("Enter");
   };
-  return { ...opened, frame, say };
+  return { ...opened, frame, say, personId };
 }
 
 test("a member asks for the tests on a page with the widget and sees the real failing test's name, also after a reload", async () => {
   const { page, frame, say, problems } = await member();
   // The link is personal and works once: it does not stay in the address.
-  expect(page.url()).toBe(`${system.origin}/demo`);
+  await expect.poll(() => page.url()).toBe(`${system.origin}/demo`);
   await say("run the tests and tell me what fails");
   const card = frame.getByRole("article");
   await card.getByText("done", { exact: true }).waitFor({ timeout: 60_000 });
@@ -68,7 +68,7 @@ test("a member asks for the tests on a page with the widget and sees the real fa
   await page.getByRole("button", { name: "Open the conversation" }).click();
   await frame.getByText(failing).waitFor();
   await card.getByRole("button", { name: /^Accept/, pressed: true }).waitFor();
-  expect(await frame.getByText("run the tests and tell me what fails").count()).toBe(1);
+  await expect.poll(() => frame.getByText("run the tests and tell me what fails").count()).toBe(1);
   expect(problems).toEqual([]);
 });
 
@@ -91,6 +91,33 @@ test("two requests within two seconds get a card each, and Stop ends one of them
   expect(problems).toEqual([]);
 });
 
+test("a task that failed is left, or tried again: one press, and the same card goes on", async () => {
+  const { frame, say, problems } = await member();
+  const name = `later-${randomBytes(4).toString("hex")}.md`;
+  await say(`show ${name}`);
+  const card = frame.getByRole("article");
+  await card.getByText("failed", { exact: true }).waitFor({ timeout: 30_000 });
+  await card.getByRole("button", { name: /^Leave it/ }).click();
+  await card.getByRole("button", { name: /^Leave it/, pressed: true }).waitFor();
+  writeFileSync(path.join(system.folder, "workspace", name), "the tide comes at noon\n");
+  await card.getByRole("button", { name: /^Try again/ }).click();
+  await card.getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+  await card.getByText("the tide comes at noon", { exact: false }).first().waitFor();
+  await expect.poll(() => card.getByRole("button", { name: /^(?:Try again|Leave it)/ }).count()).toBe(0);
+  await expect.poll(() => frame.getByRole("article").count()).toBe(1);
+  expect(problems).toEqual([]);
+});
+
+test("what a schedule starts says which schedule, and of whom", async () => {
+  const { frame, personId, problems } = await member();
+  const time = { afterMinutes: 0.01, zone: "UTC" };
+  await consoleCall(system.origin, operatorToken, "schedules", { name: "tide watch", text: "run `echo tide-is-in`", personId, time });
+  await frame.getByText("Schedule “tide watch” of Member", { exact: true }).waitFor({ timeout: 30_000 });
+  await frame.getByRole("article").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+  await expect.poll(() => frame.getByText("Schedule “tide watch” of Member", { exact: true }).count()).toBe(1);
+  expect(problems).toEqual([]);
+});
+
 test("what is typed while the cloud cannot be reached survives a reload and arrives once", async () => {
   const { context, page, frame, say, problems } = await member();
   await context.route("**/api/**", (route) => route.abort());
@@ -99,13 +126,13 @@ test("what is typed while the cloud cannot be reached survives a reload and arri
   await say("what is going on?");
   await frame.getByText("waiting to be sent", { exact: false }).waitFor();
   await frame.getByText("You are offline.", { exact: false }).waitFor();
-  expect(await frame.getByLabel("Message", { exact: true }).isEnabled()).toBe(true);
+  await expect.poll(() => frame.getByLabel("Message", { exact: true }).isEnabled()).toBe(true);
   await frame.getByLabel("Message", { exact: true }).fill("a draft");
 
   await page.reload();
   await page.getByRole("button", { name: "Open the conversation" }).click();
   await frame.getByText("waiting to be sent", { exact: false }).waitFor();
-  expect(await frame.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft");
+  await expect.poll(() => frame.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft");
 
   await context.unroute("**/api/**");
   await frame.getByText("delivered", { exact: false }).waitFor({ timeout: 30_000 });
@@ -113,7 +140,7 @@ test("what is typed while the cloud cannot be reached survives a reload and arri
   await page.getByRole("button", { name: "Open the conversation" }).click();
   await frame.getByText("connected", { exact: true }).waitFor();
   await frame.getByText("delivered", { exact: false }).waitFor();
-  expect(await frame.getByText("what is going on?", { exact: true }).count()).toBe(1);
+  await expect.poll(() => frame.getByText("what is going on?", { exact: true }).count()).toBe(1);
   expect(problems).toEqual([]);
 });
 
@@ -200,10 +227,10 @@ test("keyboard alone is enough: open, write, reach a card, close", async () => {
   await page.keyboard.type("line one");
   await page.keyboard.press("Shift+Enter");
   await page.keyboard.type("line two");
-  expect(await field.inputValue()).toBe("line one\nline two");
+  await expect.poll(() => field.inputValue()).toBe("line one\nline two");
   await page.keyboard.press("Enter");
   await frame.getByText("line one", { exact: false }).first().waitFor();
-  expect(await field.inputValue()).toBe("");
+  await expect.poll(() => field.inputValue()).toBe("");
   await page.keyboard.press("Escape");
   await expect.poll(() => launcher.getAttribute("aria-expanded")).toBe("false");
   await expect.poll(() => launcher.evaluate((element) => element === document.activeElement)).toBe(true);
@@ -224,10 +251,9 @@ test("what is queued for a task is moved up by keyboard, and a screen reader hea
   await queued.getByRole("button", { name: "Move up: “then docs”" }).focus();
   await page.keyboard.press("Enter");
   await frame.getByText("“then docs” is now 1 of 2.").waitFor({ state: "attached" });
-  expect(await queued.locator(".plain").allTextContents()).toEqual(["then docs", "then lint"]);
-  expect(await queued.getByRole("button", { name: "Move up: “then docs”" }).evaluate((button) => button === document.activeElement)).toBe(
-    true,
-  );
+  await expect.poll(() => queued.locator(".plain").allTextContents()).toEqual(["then docs", "then lint"]);
+  const moveUp = queued.getByRole("button", { name: "Move up: “then docs”" });
+  await expect.poll(() => moveUp.evaluate((button) => button === document.activeElement)).toBe(true);
   expect(await accessibilityFindings(page)).toEqual([]);
   await card.getByRole("button", { name: /^Stop/ }).click();
   await card.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
@@ -244,5 +270,5 @@ test.each([
   await say("run `echo a-rather-long-word-".concat("x".repeat(120), "`"));
   await frame.getByRole("article").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
   expect(await accessibilityFindings(page)).toEqual([]);
-  expect(await scrollsSideways(page)).toBe(false);
+  await expect.poll(() => scrollsSideways(page)).toBe(false);
 });

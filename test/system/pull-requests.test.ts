@@ -208,23 +208,37 @@ describe("what waits for a person", () => {
       expect(await accessibilityFindings(page)).toEqual([]);
       expect(await scrollsSideways(page)).toBe(false);
       expect(github.comments(place, 61)).toEqual([]);
-      const released = proposals.locator("div", { hasText: "**Oil** helps" }).getByRole("button", { name: /^Release/ });
-      await released.focus();
-      await page.keyboard.press("Enter");
-      await eventually("the released comment", () => github.comments(place, 61).length === 1);
 
       const operator = await visit(browser, [system.origin]);
       await operator.page.goto(`${system.origin}/console`);
       await operator.page.getByLabel("Operator token").fill(operatorToken);
       await operator.page.getByLabel("Operator token").press("Enter");
       const decline = operator.page.getByRole("button", { name: /^Decline: Comment · acme\/app issue 61/ });
-      await decline.waitFor();
+      const release = operator.page.getByRole("button", { name: /^Release: Comment · acme\/app issue 61/ });
+      await decline.nth(1).waitFor();
+      // The task waits for nothing else: it stands there as its proposals, and once.
+      await expect.poll(() => operator.page.locator(".panel-asks > .list > li").count()).toBe(2);
       expect(await accessibilityFindings(operator.page)).toEqual([]);
       await operator.page.getByRole("link", { name: "All proposals" }).click();
       const listed = operator.page.getByRole("listitem").filter({ hasText: "acme/app issue 61" });
-      await listed.getByText("What would be sent").click();
+      // [O12] Until its text has been opened a proposal can be declined, and not be released.
+      const read = operator.page.getByRole("button", { name: /^Read what would be sent/ });
+      await expect.poll(async () => [await read.count(), await decline.count(), await release.count()]).toEqual([2, 2, 0]);
+      await read.first().focus();
+      await operator.page.keyboard.press("Enter");
+      await expect.poll(async () => [await read.count(), await decline.count(), await release.count()]).toEqual([1, 2, 1]);
+      const opened = listed.filter({ has: release }).locator(".proposal-text");
+      await expect.poll(() => opened.evaluate((text) => text === document.activeElement)).toBe(true);
+
+      const released = proposals.locator("div", { hasText: "**Oil** helps" }).getByRole("button", { name: /^Release/ });
+      await released.focus();
+      await page.keyboard.press("Enter");
+      await eventually("the released comment", () => github.comments(place, 61).length === 1);
+
+      // The only one that is left is open by itself.
+      await expect.poll(() => listed.count()).toBe(1);
       await listed.getByText("Buy a new gate.").waitFor();
-      expect(await listed.count()).toBe(1);
+      await release.waitFor();
       expect(await accessibilityFindings(operator.page)).toEqual([]);
       expect(await scrollsSideways(operator.page)).toBe(false);
       await decline.click();

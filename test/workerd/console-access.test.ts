@@ -93,3 +93,15 @@ test("another operator token ends every session at once", async () => {
   const response = await withEnv({ OPERATOR_TOKEN: "rotated" }, "/api/console/tasks", { headers: { cookie } });
   expect(response.status).toBe(401);
 });
+
+test("whether there is a session is asked without being refused: none yet, one that ended, one that is open, no console at all", async () => {
+  const look = (cookie: string) => ok(asBrowser(cookie, "GET", "session", {}));
+  expect(await ok(request("/api/console/session"))).toEqual({ open: false, message: null });
+  const cookie = await signIn();
+  expect(await look(cookie)).toEqual({ open: true, message: null });
+  expect((await asBrowser(cookie, "POST", "session/end")).status).toBe(200);
+  await evictDurableObject(bindings.BOARD.getByName(boardName) as unknown as DurableObjectStub);
+  expect(await look(cookie)).toEqual({ open: false, message: "This session has ended. Sign in again." });
+  const closed = await withEnv({ OPERATOR_TOKEN: "" }, "/api/console/session");
+  expect(await closed.json()).toMatchObject({ open: false, message: expect.stringContaining("OPERATOR_TOKEN is missing") });
+});

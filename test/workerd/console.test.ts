@@ -102,6 +102,11 @@ test("a personal link opens the widget as that person, once, and its revocation 
   expect((await asOperator("POST", "people", { name: "Member", role: "member", personId })).status).toBe(409);
 });
 
+test("what the router keeps is searched with words, and without them nothing is", async () => {
+  for (const path of ["search", "search?q=", "search?q=%20", "search?q=%22%20OR%20*"])
+    expect(await ok(asOperator("GET", path))).toEqual({ hits: [], total: 0 });
+});
+
 test("two links for the owner lead to the same person", async () => {
   const make = () => ok<InviteAnswer>(asOperator("POST", "people", { name: "Owner", role: "owner", personId: "prs_owner" }));
   const [first, second] = [await make(), await make()];

@@ -20,6 +20,9 @@ test("[RD10] what a member asks to remember is inlined when it matters, after an
   await evictDurableObject(lab.router as never);
 
   const factId = fact?.factId ?? "";
+  const found = (query: string) => lab.router.search({ query: `${query} ${lab.token}`, limit: 5 });
+  expect(await found("deploy fridays")).toMatchObject({ total: 1, hits: [{ id: factId, kind: "fact" }] });
+  expect(await found("deploy mondays")).toEqual({ total: 0, hits: [] });
   await script([lab.token, "second"], [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "On Friday.", uses: [factId] } }] }]);
   const asked = await say(lab, {
     name: `${lab.token}2`,
@@ -46,6 +49,8 @@ test("[RD10] [RI8] outsiders neither write nor read the team's memory", async ()
   );
   const told = await say(lab, { name: `${lab.token}1`, by: byOf(lab.token), text: `secret of ${lab.token}` });
   await decided(lab, told.id);
+  // Told in a conversation of one's own, it is found by operators, who may read that conversation too.
+  expect((await lab.router.search({ query: `secret blue ${lab.token}`, limit: 5 })).hits.map(({ kind }) => kind)).toEqual(["fact"]);
   const visitor = { ...guest, id: lab.token };
   await script(
     [lab.token, "outsider"],

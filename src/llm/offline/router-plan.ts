@@ -132,6 +132,9 @@ function decide(trigger: Trigger, view: View): Call[] {
     view.machines.map((machine) => machine.name),
   );
   const work = intents.filter(isWork);
+  const ended = endedTopic(trigger, view);
+  if (ended !== undefined && (work.length > 0 || intents.some(({ kind }) => kind === "again")))
+    return [{ tool: "resolve", input: { settles, task: ended.id, how: "reopen" } }];
   if (work.length > 0) return dispatch(trigger, work, view);
   const first = <K extends Intent["kind"]>(kind: K) =>
     intents.find((intent): intent is Extract<Intent, { kind: K }> => intent.kind === kind);
@@ -173,6 +176,10 @@ const isSaidToOthers = ({ source, kind }: Trigger): boolean => source !== "web" 
 
 const openHere = (trigger: Trigger, open: readonly TaskLine[]): readonly TaskLine[] =>
   open.filter((task) => trigger.tasks?.includes(task.id) || task.thread === trigger.thread);
+
+/** A topic has one task and one card: who asks for more in a finished one asks that task. */
+const endedTopic = (trigger: Trigger, view: View): TaskLine | undefined =>
+  trigger.source === "web" ? view.recent.find((task) => task.thread === trigger.thread) : undefined;
 
 const isOutside = (trigger: Trigger, view: View): boolean =>
   view.lane === "public" || trigger.from.role === "guest" || trigger.from.role === "public";

@@ -16,7 +16,8 @@ import { ProfilesPage } from "./profiles.tsx";
 import { ProposalsPage } from "./proposals.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
-import { access, board, follow, live, query, question, route, signIn, signOut, toast, waitingForYou } from "./store.ts";
+import { SearchPage } from "./search.tsx";
+import { access, board, follow, live, query, question, route, search, signIn, signOut, toast, waitingForYou } from "./store.ts";
 
 function SignIn(props: { message: string | null }) {
   const [token, setToken] = useState("");
@@ -77,6 +78,9 @@ const pages: [string, string, Route["page"]][] = [
   ["#/profiles", "Profiles", "profiles"],
 ];
 
+const nameOf = ({ page }: Route): string =>
+  pages.find(([, , known]) => known === page)?.[1] ?? page.charAt(0).toUpperCase() + page.slice(1);
+
 const Waiting = () =>
   waitingForYou.value > 0 ? (
     <span class="count count-asks">
@@ -88,7 +92,6 @@ const Waiting = () =>
 /** The pages: a row of links, and where there is no room for it, behind a button. */
 function Pages() {
   const unfolded = useSignal(false);
-  const at = pages.find(([, , page]) => page === route.value.page);
   useEffect(() => {
     unfolded.value = false;
   }, [route.value]);
@@ -105,7 +108,7 @@ function Pages() {
         }}
       >
         <span class="hidden-visually">Pages, now at: </span>
-        {at?.[1] ?? "Pages"}
+        {nameOf(route.value)}
         <Waiting />
         <ChevronIcon open={unfolded.value} />
       </button>
@@ -143,19 +146,17 @@ const Top = () => (
           event.preventDefault();
           const href = linkOf(query.value.trim());
           if (href !== null) location.hash = href;
-          else if (route.value.page !== "now" && route.value.page !== "tasks") location.hash = "#/tasks";
+          else document.querySelector<HTMLElement>("[data-row]")?.focus();
         }}
       >
         <input
           id="search"
           class="field"
           type="search"
-          aria-label="Search tasks, or go to an id"
+          aria-label="Search everything, or go to an id"
           placeholder="Search, or an id  ( / )"
           value={query.value}
-          onInput={(event) => {
-            query.value = event.currentTarget.value;
-          }}
+          onInput={(event) => search(event.currentTarget.value)}
         />
       </form>
     </search>
@@ -171,6 +172,9 @@ const Top = () => (
 
 function Page(props: { board: BoardState }) {
   const at = route.value;
+  useEffect(() => {
+    document.title = `${nameOf(at)} · Switchyard`;
+  }, [at]);
   switch (at.page) {
     case "now":
       return <NowPage board={props.board} />;
@@ -198,6 +202,8 @@ function Page(props: { board: BoardState }) {
       return <WhyPage key={at.id} id={at.id} board={props.board} />;
     case "decision":
       return <DecisionPage key={at.id} id={at.id} />;
+    case "search":
+      return <SearchPage board={props.board} />;
     case "unknown":
       return (
         <Empty>
@@ -243,7 +249,7 @@ function Dialogs() {
       >
         <dl class="keys">
           {[
-            ["/", "search, or go to an id"],
+            ["/", "search everything, or go to an id"],
             ["j  k", "next and previous row"],
             ["Enter", "open the row"],
             ["?", "this help"],

@@ -8,6 +8,7 @@ import { dayKey } from "../shared/time.ts";
 export type Route =
   | { page: "now" | "tasks" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" | "proposals" }
   | { page: "task" | "thread" | "trigger" | "decision"; id: string }
+  | { page: "search"; words: string }
   | { page: "unknown"; hash: string };
 
 const detailPages = ["task", "thread", "trigger", "decision"] as const;
@@ -16,10 +17,21 @@ const listPages = ["tasks", "decisions", "machines", "people", "schedules", "rul
 /** [O12] Whether the first screen has all words of a notice: what it cut is decided about where all of them stand. */
 export const isWhole = ({ text }: Pick<BoardNotice, "text">): boolean => text.length < boardLimits.noticeChars;
 
+/** The address of a search, and back: what is no address of one is no words. */
+export const searchLink = (words: string): string => `#/search/${encodeURIComponent(words)}`;
+const wordsIn = (part: string): string => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return "";
+  }
+};
+
 /** `#/task/tsk_…` and its like; an empty hash is the first screen. */
 export function parseRoute(hash: string): Route {
   const [, page = "", id = ""] = hash.replace(/^#/, "").split("/");
   if (page === "") return { page: "now" };
+  if (page === "search") return { page, words: wordsIn(id) };
   for (const known of listPages) if (page === known && id === "") return { page: known };
   for (const known of detailPages) if (page === known && /^[a-z]+_[a-z0-9-]+$/.test(id)) return { page: known, id };
   return { page: "unknown", hash };
@@ -53,15 +65,18 @@ export function linkOf(id: string): string | null {
 }
 
 const textOf = (task: BoardTask): string =>
-  [task.title, task.askedBy, task.source, task.place, task.machine ?? "", statusView(task).word, task.line, task.taskId]
-    .join(" ")
-    .toLowerCase();
+  [task.title, task.askedBy, task.source, task.place, task.machine ?? "", statusView(task).word, task.line, task.taskId].join(" ");
+
+/** Whether a text holds every word of a query. */
+export const holdsWords = (text: string, query: string): boolean =>
+  query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.toLowerCase().includes(word));
 
 /** Tasks that hold every word of the query. */
-export function filterTasks(tasks: readonly BoardTask[], query: string): BoardTask[] {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  return tasks.filter((task) => words.every((word) => textOf(task).includes(word)));
-}
+export const filterTasks = (tasks: readonly BoardTask[], query: string): BoardTask[] =>
+  tasks.filter((task) => holdsWords(textOf(task), query));
 
 /** Open ones first, those that wait for a person on top; within each the newest first. */
 export function sortTasks(tasks: readonly BoardTask[]): BoardTask[] {
@@ -84,11 +99,15 @@ export function mergeTasks(live: readonly BoardTask[], stored: readonly BoardTas
 
 export type Waiting = { kind: "notice"; notice: BoardNotice } | { kind: "task"; task: BoardTask };
 
-/** What waits for a person: questions first, then tasks, then refusals and faults. */
+/** A task that only waits for a word on its proposals, each of which stands there by itself. */
+const standsAsProposals = (task: BoardTask, notices: readonly BoardNotice[]): boolean =>
+  task.waitingFor === "release" && (task.offers ?? []).every(({ id }) => notices.some((notice) => notice.id === id));
+
+/** What waits for a person, each once: questions first, then tasks, then refusals and faults. */
 export function waitingOf(board: BoardState): Waiting[] {
   const questions = board.notices.filter((notice) => notice.kind === "question" || notice.kind === "offer");
   const rest = board.notices.filter((notice) => notice.kind !== "question" && notice.kind !== "offer");
-  const tasks = board.tasks.filter((task) => statusView(task).forYou);
+  const tasks = board.tasks.filter((task) => statusView(task).forYou && !standsAsProposals(task, questions));
   return [
     ...questions.map((notice): Waiting => ({ kind: "notice", notice })),
     ...tasks.map((task): Waiting => ({ kind: "task", task })),

@@ -5,11 +5,11 @@ import type { MetricsAnswer, TasksAnswer } from "../../protocol/console.ts";
 import { nowMs } from "../shared/clock.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
-import { filterTasks, isWhole, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
+import { isWhole, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./parts.tsx";
 import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
-import { api, change, query } from "./store.ts";
+import { api, board, change } from "./store.ts";
 
 const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
 const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
@@ -17,6 +17,7 @@ const noticeShapes = { question: "diamond", offer: "diamond", refusal: "square",
 
 function Notice(props: { notice: BoardNotice }) {
   const { notice } = props;
+  const task = board.value?.tasks.find(({ taskId }) => taskId === notice.taskId);
   const [text, setText] = useState("");
   const dismiss = () => change(() => api("POST", `notices/${notice.id}/answer`), "Dismissed.");
   const answer = () => change(() => api("POST", `notices/${notice.id}/answer`, { text: text.trim() }), "Your answer is on its way.");
@@ -30,7 +31,15 @@ function Notice(props: { notice: BoardNotice }) {
         <span class="muted">
           <Ago atMs={notice.atMs} />
         </span>
-        {notice.taskId ? <Id id={notice.taskId} /> : notice.threadId ? <Id id={notice.threadId} /> : null}
+        {task ? (
+          <a href={`#/task/${task.taskId}`} dir="auto">
+            {task.title}
+          </a>
+        ) : notice.taskId ? (
+          <Id id={notice.taskId} />
+        ) : notice.threadId ? (
+          <Id id={notice.threadId} />
+        ) : null}
       </p>
       <p class="notice-text" dir="auto">
         {notice.text}
@@ -223,23 +232,16 @@ const Decisions = (props: { decisions: readonly BoardDecision[] }) => (
 );
 
 function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) {
-  const shown = sortTasks(filterTasks(props.tasks, query.value));
-  if (shown.length === 0)
+  if (props.tasks.length === 0)
     return (
       <Empty>
-        {query.value.trim() === "" ? (
-          <>
-            <p>{props.empty}</p>
-            <CopyLine text={`${location.origin}/demo`} label="address of the demo page" />
-          </>
-        ) : (
-          `No task holds “${query.value}”.`
-        )}
+        <p>{props.empty}</p>
+        <CopyLine text={`${location.origin}/demo`} label="address of the demo page" />
       </Empty>
     );
   return (
     <ul class="list">
-      {shown.map((task) => (
+      {sortTasks(props.tasks).map((task) => (
         <TaskRow key={task.taskId} task={task} />
       ))}
     </ul>
@@ -249,8 +251,8 @@ function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) {
 export function NowPage(props: { board: BoardState }) {
   const { board } = props;
   const open = todayOf(board.tasks, nowMs.value).open;
-  // What waits for somebody stands above, and once is enough; a search looks everywhere.
-  const rest = query.value.trim() === "" ? board.tasks.filter((task) => !statusView(task).forYou) : board.tasks;
+  // What waits for somebody stands above, and once is enough.
+  const rest = board.tasks.filter((task) => !statusView(task).forYou);
   return (
     <div class="now">
       <div class="now-main">

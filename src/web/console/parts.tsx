@@ -142,7 +142,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-type Loaded<T> = { kind: "loading" } | { kind: "here"; value: T } | { kind: "failed"; message: string };
+export type Loaded<T> = { kind: "loading" } | { kind: "here"; value: T } | { kind: "failed"; message: string };
 
 /** Reads an answer of the API; reads it again when `version` changes, and keeps the old one in sight meanwhile. */
 export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {

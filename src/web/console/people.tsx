@@ -51,10 +51,10 @@ export function PeoplePage() {
             <input class="field" dir="auto" maxLength={100} value={name} onInput={(event) => setName(event.currentTarget.value)} />
           </label>
           <label>
-            <span>Role</span>
+            <span>{role === "owner" ? "Role: a member who may also stop everything" : "Role: may start work on the team’s machines"}</span>
             <select class="field" value={role} onChange={(event) => setRole(event.currentTarget.value === "owner" ? "owner" : "member")}>
-              <option value="member">Member: may start work on the team’s machines</option>
-              <option value="owner">Owner: a member who may also stop everything</option>
+              <option value="member">Member</option>
+              <option value="owner">Owner</option>
             </select>
           </label>
           <button type="submit" class="btn btn-main">

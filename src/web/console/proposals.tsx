@@ -1,5 +1,6 @@
 // What waits for a release, over all threads: also what the first screen has no room for, each with all of its words.
 import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import type { HeldOffersAnswer } from "../../protocol/console.ts";
 import type { OfferView } from "../../protocol/offer.ts";
 import { nowMs } from "../shared/clock.ts";
@@ -7,53 +8,77 @@ import { exact } from "../shared/time.ts";
 import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
 import { api, board, change } from "./store.ts";
 
-/** The two words on a proposal; `what` says in a line what would happen. */
-export function Release(props: { id: string; what: string; done?: () => void }) {
-  const { id, what, done } = props;
-  const decide = (verdict: "release" | "decline") =>
-    change(
-      async () => {
-        await api("POST", `offers/${id}`, { verdict });
-        done?.();
-      },
-      verdict === "release" ? "Released: it is on its way." : "Declined: it is not sent.",
-    );
+type Word = { id: string; what: string; done?: (() => void) | undefined };
+
+function WordButton(props: Word & { verdict: "release" | "decline" }) {
+  const { id, what, done, verdict } = props;
+  const [word, said] =
+    verdict === "release" ? (["Release", "Released: it is on its way."] as const) : (["Decline", "Declined: it is not sent."] as const);
+  const decide = () =>
+    change(async () => {
+      await api("POST", `offers/${id}`, { verdict });
+      done?.();
+    }, said);
   return (
-    <>
-      <button type="button" class="btn btn-main" aria-label={`Release: ${what}`} onClick={() => void decide("release")}>
-        Release
-      </button>
-      <button type="button" class="btn" aria-label={`Decline: ${what}`} onClick={() => void decide("decline")}>
-        Decline
-      </button>
-    </>
+    <button
+      type="button"
+      class={verdict === "release" ? "btn btn-main" : "btn"}
+      aria-label={`${word}: ${what}`}
+      onClick={() => void decide()}
+    >
+      {word}
+    </button>
   );
 }
 
-function Words(props: { id: string }) {
+/** The two words on a proposal, beside all of its text; `what` says in a line what would happen. */
+export const Release = (props: Word) => (
+  <>
+    <WordButton verdict="release" {...props} />
+    <WordButton verdict="decline" {...props} />
+  </>
+);
+
+/** [O12] Only here, where all that would be sent is in sight, it can be released. */
+function Words(props: Word & { asked: boolean }) {
   const answer = useAnswer<OfferView>(`offers/${props.id}`);
+  const text = useRef<HTMLParagraphElement>(null);
+  useEffect(() => {
+    // The button that was pressed is gone: what it opened is read next.
+    if (props.asked) text.current?.focus();
+  }, [answer.kind]);
   return (
     <Answer of={answer}>
       {({ offer: { outbound }, state }) => (
-        <p class="notice-text" dir="auto">
-          {state === "held" ? "" : `(${state} meanwhile)\n\n`}
-          {outbound.text === "" ? "No words: the line above says all of it." : outbound.text}
-        </p>
+        <>
+          <p class="notice-text proposal-text" dir="auto" ref={text} tabIndex={-1}>
+            {outbound.text === "" ? "No words: the line above says all of it." : outbound.text}
+          </p>
+          <div class="notice-form">{state === "held" ? <Release {...props} /> : <span class="muted">It was {state} meanwhile.</span>}</div>
+        </>
       )}
     </Answer>
   );
 }
 
-function Proposal(props: { offer: HeldOffersAnswer["offers"][number]; gone: () => void }) {
+function Proposal(props: { offer: HeldOffersAnswer["offers"][number]; only: boolean; gone: () => void }) {
   const { id, taskId, title, atMs, untilMs } = props.offer;
-  const open = useSignal(false);
+  const asked = useSignal(false);
+  const word = { id, what: title, done: props.gone };
+  const task = board.value?.tasks.find((each) => each.taskId === taskId);
   return (
     <li class="notice notice-offer">
       <p class="notice-head">
         <span class="muted">
           <Ago atMs={atMs} />
         </span>
-        <Id id={taskId} />
+        {task ? (
+          <a href={`#/task/${taskId}`} dir="auto">
+            {task.title}
+          </a>
+        ) : (
+          <Id id={taskId} />
+        )}
         <span class="muted" title={exact(untilMs)}>
           {untilMs <= nowMs.value ? "its time is over" : `waits until ${exact(untilMs)}`}
         </span>
@@ -61,13 +86,23 @@ function Proposal(props: { offer: HeldOffersAnswer["offers"][number]; gone: () =
       <p class="notice-text" dir="auto">
         {title}
       </p>
-      <details onToggle={(event) => (open.value = event.currentTarget.open)}>
-        <summary>What would be sent</summary>
-        {open.value ? <Words id={id} /> : null}
-      </details>
-      <div class="notice-form">
-        <Release id={id} what={title} done={props.gone} />
-      </div>
+      {props.only || asked.value ? (
+        <Words {...word} asked={asked.value} />
+      ) : (
+        <div class="notice-form">
+          <button
+            type="button"
+            class="btn btn-main"
+            aria-label={`Read what would be sent: ${title}`}
+            onClick={() => {
+              asked.value = true;
+            }}
+          >
+            Read what would be sent
+          </button>
+          <WordButton verdict="decline" {...word} />
+        </div>
+      )}
     </li>
   );
 }
@@ -97,7 +132,7 @@ export function ProposalsPage() {
             <>
               <ul class="list">
                 {shown.map((offer) => (
-                  <Proposal key={offer.id} offer={offer} gone={() => gone(offer.id)} />
+                  <Proposal key={offer.id} offer={offer} only={offers.length === 1} gone={() => gone(offer.id)} />
                 ))}
               </ul>
               {total > offers.length ? <p class="panel-note">And {total - offers.length} more, shown when these are decided.</p> : null}

@@ -67,10 +67,11 @@ export function RuleDialog(props: {
           <select class="field" value={form.outcome} onChange={(event) => set({ outcome: outcomeOf(event.currentTarget.value) })}>
             {outcomes.map((outcome) => (
               <option key={outcome} value={outcome}>
-                {outcomeWords[outcome]}: {outcomeHelp[outcome]}
+                {outcomeWords[outcome]}
               </option>
             ))}
           </select>
+          <span>{outcomeHelp[form.outcome]}</span>
         </label>
         <p class="muted wide">When all of these hold. What is left empty may be anything.</p>
         {fields.map(({ name, label, hint }) => text(name, label, hint))}

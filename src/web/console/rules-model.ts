@@ -3,6 +3,7 @@ import { namedAccounts } from "../../core/named-accounts.ts";
 import { type GateRule, gateRule } from "../../protocol/gate.ts";
 import { type Role, roles } from "../../protocol/principal.ts";
 import type { Outcome } from "../../protocol/trigger.ts";
+import { holdsWords } from "./model.ts";
 
 export const outcomeWords: Record<Outcome, string> = {
   mute: "mute",
@@ -28,15 +29,64 @@ export function conditionsOf(rule: GateRule): string {
   return parts.length === 0 ? "everything" : parts.join(" · ");
 }
 
-/** Rules that hold every word of a query, with their place in the list. */
-export function findRules(rules: readonly GateRule[], query: string): { rule: GateRule; at: number }[] {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  return rules
+/** A rule with its place in the whole list. */
+export type PlacedRule = { rule: GateRule; at: number };
+
+/** Rules that hold every word of a query, and of one outcome where it is named. */
+export const findRules = (rules: readonly GateRule[], query: string, outcome: Outcome | null = null): PlacedRule[] =>
+  rules
     .map((rule, at) => ({ rule, at }))
-    .filter(({ rule }) => {
-      const text = `${rule.id} ${outcomeWords[rule.outcome]} ${rule.outcome} ${conditionsOf(rule)} ${rule.reason}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
+    .filter(
+      ({ rule }) =>
+        (outcome === null || rule.outcome === outcome) &&
+        holdsWords(`${rule.id} ${outcomeWords[rule.outcome]} ${rule.outcome} ${conditionsOf(rule)} ${rule.reason}`, query),
+    );
+
+export type RuleSection = { source: string | null; rules: PlacedRule[] };
+
+/**
+ * The list source by source. A rule of one source never meets an event of another, so that between rules which speak of every
+ * source the order within each source is all that counts.
+ */
+export function sectionsOf(rules: readonly PlacedRule[]): RuleSection[] {
+  const sections: RuleSection[] = [];
+  let since = new Map<string | null, RuleSection>();
+  for (const placed of rules) {
+    const source = placed.rule.source ?? null;
+    const known = since.get(source);
+    if (known) known.rules.push(placed);
+    else {
+      const section = { source, rules: [placed] };
+      sections.push(section);
+      since = source === null ? new Map([[source, section]]) : new Map([...since, [source, section]]);
+      if (source !== null) since.delete(null);
+    }
+  }
+  return sections;
+}
+
+const sourceWords: Record<string, string> = { web: "Widget", github: "GitHub", generic: "Signed webhook" };
+export const sourceName = (source: string | null): string => (source === null ? "Every source" : (sourceWords[source] ?? source));
+
+const allButKind = ({ id: _id, kind: _kind, ...rest }: GateRule): string => JSON.stringify(rest);
+
+/** Neighbours that differ in their kind of event only, together. */
+export function familiesOf(rules: readonly PlacedRule[]): PlacedRule[][] {
+  const families: PlacedRule[][] = [];
+  for (const placed of rules) {
+    const last = families.at(-1);
+    const first = last?.[0];
+    if (
+      last &&
+      first &&
+      first.rule.kind !== undefined &&
+      placed.rule.kind !== undefined &&
+      allButKind(first.rule) === allButKind(placed.rule)
+    )
+      last.push(placed);
+    else families.push([placed]);
+  }
+  return families;
 }
 
 /** The fields as a person types them; empty means "any". */
@@ -109,10 +159,11 @@ export function fromForm(form: RuleForm, others: readonly string[]): GateRule | 
   return parsed.success ? parsed.data : `${parsed.error.issues[0]?.path.join(".") ?? "rule"}: ${parsed.error.issues[0]?.message}`;
 }
 
-/** The list with one rule moved up (-1) or down (+1). */
+/** The list with one rule before (-1) or after (1) the next one there that an event could meet too. */
 export function moved(rules: readonly GateRule[], at: number, by: 1 | -1): GateRule[] {
-  const next = [...rules];
-  const [rule] = next.splice(at, 1);
-  if (rule) next.splice(Math.max(0, Math.min(next.length, at + by)), 0, rule);
-  return next;
+  const rule = rules[at];
+  const meets = (other: GateRule): boolean => rule?.source === undefined || other.source === undefined || other.source === rule.source;
+  let to = at + by;
+  for (let other = rules[to]; other !== undefined && !meets(other); other = rules[to]) to += by;
+  return rule === undefined || rules[to] === undefined ? [...rules] : rules.toSpliced(at, 1).toSpliced(to, 0, rule);
 }

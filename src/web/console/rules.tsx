@@ -6,7 +6,8 @@ import { outcomes } from "../../protocol/trigger.ts";
 import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
 import { Policies } from "./policies.tsx";
 import { RuleDialog } from "./rule-form.tsx";
-import { conditionsOf, findRules, moved, outcomeWords } from "./rules-model.ts";
+import { RuleList } from "./rule-list.tsx";
+import { outcomeWords } from "./rules-model.ts";
 import { api, question, say } from "./store.ts";
 
 /** A draft outlives a look at another page: it is gone only when it is saved or dropped. */
@@ -42,7 +43,6 @@ export function RulesPage() {
 
 function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
   const { inForce } = props.known;
-  const query = useSignal("");
   const edited = useSignal<{ at: number | null } | null>(null);
   const { version, rules } = draft.value ?? inForce;
   const at = edited.value?.at ?? null;
@@ -65,23 +65,12 @@ function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
     }
   };
   return (
-    <Panel title="Rules" count={rules.length} aside={<span class="muted">version {inForce.version} in force</span>}>
-      <div class="steps">
-        <p>
-          Each event meets these rules from the top; the first that fits decides, before any model runs. A task that follows a thread sees
-          what happens there whatever the rules say, except what is muted.
-        </p>
-        <div class="rule-tools">
-          <input
-            class="field"
-            type="search"
-            aria-label="Find a rule"
-            placeholder="Find a rule"
-            value={query.value}
-            onInput={(event) => {
-              query.value = event.currentTarget.value;
-            }}
-          />
+    <Panel
+      title="Rules"
+      count={rules.length}
+      aside={
+        <span class="row-buttons rule-tools">
+          <span class="muted">version {inForce.version} in force</span>
           <button
             type="button"
             class="btn"
@@ -91,7 +80,14 @@ function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
           >
             New rule
           </button>
-        </div>
+        </span>
+      }
+    >
+      <div class="steps">
+        <p>
+          Each event meets these rules from the top; the first that fits decides, before any model runs. A task that follows a thread sees
+          what happens there whatever the rules say, except what is muted.
+        </p>
       </div>
       {draft.value === null ? null : (
         <div class="rule-draft" role="status">
@@ -120,20 +116,14 @@ function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
           </p>
         </div>
       )}
-      <ol class="list">
-        {findRules(rules, query.value).map(({ rule, at: place }) => (
-          <RuleRow
-            key={rule.id}
-            rule={rule}
-            matched={trial.value === null ? null : (trial.value.matched[rule.id] ?? 0)}
-            onEdit={() => {
-              edited.value = { at: place };
-            }}
-            onMove={(by) => change(moved(rules, place, by), version)}
-            onRemove={() => change(rules.toSpliced(place, 1), version)}
-          />
-        ))}
-      </ol>
+      <RuleList
+        rules={rules}
+        matched={trial.value?.matched ?? null}
+        onEdit={(place) => {
+          edited.value = { at: place };
+        }}
+        onChange={(next) => change(next, version)}
+      />
       {edited.value === null ? null : (
         <RuleDialog
           rule={at === null ? null : (rules[at] ?? null)}
@@ -149,42 +139,6 @@ function Rules(props: { known: RulesAnswer; onSaved: () => void }) {
         />
       )}
     </Panel>
-  );
-}
-
-function RuleRow(props: {
-  rule: GateRule;
-  matched: number | null;
-  onEdit: () => void;
-  onMove: (by: 1 | -1) => void;
-  onRemove: () => void;
-}) {
-  const { rule } = props;
-  return (
-    <li class="rule-row">
-      <span class={`rule-outcome rule-${rule.outcome}`}>{outcomeWords[rule.outcome]}</span>
-      <span class="rule-text">
-        <span dir="auto">{rule.reason}</span>
-        <span class="muted fine-print">
-          <span class="mono">{conditionsOf(rule)}</span>
-          {props.matched ? ` · matched ${props.matched} of the recent triggers` : null}
-        </span>
-      </span>
-      <span class="row-buttons">
-        <button type="button" class="btn btn-bare" aria-label={`Move ${rule.id} up`} onClick={() => props.onMove(-1)}>
-          ↑
-        </button>
-        <button type="button" class="btn btn-bare" aria-label={`Move ${rule.id} down`} onClick={() => props.onMove(1)}>
-          ↓
-        </button>
-        <button type="button" class="btn btn-bare" aria-label={`Edit ${rule.id}`} onClick={props.onEdit}>
-          Edit
-        </button>
-        <button type="button" class="btn btn-bare" aria-label={`Remove ${rule.id}`} onClick={props.onRemove}>
-          Remove
-        </button>
-      </span>
-    </li>
   );
 }
 

@@ -8,12 +8,19 @@ import { Ago, Answer, Empty, Panel, useAnswer } from "./parts.tsx";
 import { api, change, question, say } from "./store.ts";
 
 type Kind = "cron" | "everyMinutes" | "afterMinutes" | "at";
-const kinds: [Kind, string, string][] = [
-  ["cron", "By the calendar (cron: minute hour day month weekday)", "0 9 * * 1-5"],
-  ["everyMinutes", "Every so many minutes", "60"],
-  ["afterMinutes", "Once, in so many minutes", "10"],
-  ["at", "Once, at a time", "2030-01-31 09:00"],
+/** In a box that is as wide as a phone an option has few words; what its value is stands over the value. */
+const kinds: [Kind, option: string, label: string, value: () => string][] = [
+  ["cron", "By the calendar", "Minute, hour, day, month, weekday (cron)", () => "0 9 * * 1-5"],
+  ["everyMinutes", "At an interval", "Every so many minutes", () => "60"],
+  ["afterMinutes", "Once, after a while", "In so many minutes", () => "10"],
+  ["at", "Once, at a time", "Day and time", tomorrowMorning],
 ];
+
+function tomorrowMorning(): string {
+  const day = new Date(Date.now() + 24 * 60 * 60_000);
+  const two = (part: number) => String(part).padStart(2, "0");
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())} 09:00`;
+}
 
 export function SchedulesPage() {
   const version = useSignal(0);
@@ -76,7 +83,7 @@ export function SchedulesPage() {
           }
         </Answer>
       </Panel>
-      {over.length === 0 ? null : <Panel title="Over: cancelled, or come for the last time">{list(over)}</Panel>}
+      {over.length === 0 ? null : <Panel title="Over">{list(over)}</Panel>}
       <Panel title="A new schedule">
         <form
           class="invite"
@@ -101,9 +108,9 @@ export function SchedulesPage() {
             />
           </label>
           <label>
-            <span>For whom</span>
+            <span>For whom: the answer comes into their chat</span>
             <select class="field" required value={personId} onChange={(event) => setPersonId(event.currentTarget.value)}>
-              <option value="">Choose a person: the answer comes into their chat</option>
+              <option value="">Choose a person</option>
               {(people.kind === "here" ? people.value.people : [])
                 .filter((person) => person.revokedMs === null)
                 .map((person) => (
@@ -122,18 +129,18 @@ export function SchedulesPage() {
                 const chosen = kinds.find(([each]) => each === event.currentTarget.value) ?? kinds[0];
                 if (chosen === undefined) return;
                 setKind(chosen[0]);
-                setValue(chosen[2]);
+                setValue(chosen[3]());
               }}
             >
-              {kinds.map(([each, label]) => (
+              {kinds.map(([each, option]) => (
                 <option key={each} value={each}>
-                  {label}
+                  {option}
                 </option>
               ))}
             </select>
           </label>
           <label>
-            <span>Time</span>
+            <span>{kinds.find(([each]) => each === kind)?.[2]}</span>
             <input class="field" required value={value} onInput={(event) => setValue(event.currentTarget.value)} />
           </label>
           <label>

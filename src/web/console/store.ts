@@ -3,8 +3,9 @@ import { computed, signal } from "@preact/signals";
 import ReconnectingSocket from "partysocket/ws";
 import type { BoardState } from "../../protocol/board.ts";
 import { boardClose, boardProtocol } from "../../protocol/board-wire.ts";
+import type { SessionAnswer } from "../../protocol/console.ts";
 import { DoorError, fetchJson } from "../shared/fetch-json.ts";
-import { parseRoute, waitingOf } from "./model.ts";
+import { parseRoute, searchLink, waitingOf } from "./model.ts";
 
 export type Access = { kind: "unknown" } | { kind: "out"; message: string | null } | { kind: "in" };
 export type Question = { title: string; text: string; yes: string; run: () => Promise<void> };
@@ -13,7 +14,8 @@ export const access = signal<Access>({ kind: "unknown" });
 export const board = signal<BoardState | null>(null);
 export const live = signal(false);
 export const route = signal(parseRoute(location.hash));
-export const query = signal("");
+/** What is looked for. */
+export const query = computed(() => (route.value.page === "search" ? route.value.words : ""));
 /** A change that waits for its confirmation. */
 export const question = signal<Question | null>(null);
 /** What just happened, said once. */
@@ -25,9 +27,21 @@ let toastTimer: ReturnType<typeof setTimeout> | undefined;
 
 addEventListener("hashchange", () => {
   route.value = parseRoute(location.hash);
+  // Whoever types goes on typing.
+  if (route.value.page === "search" && document.activeElement?.id === "search") return;
   scrollTo(0, 0);
   document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
 });
+
+/** Looks for words, from any page: the address says which, and one step back leads to where the search began. */
+export function search(words: string): void {
+  if (route.value.page !== "search") {
+    location.hash = searchLink(words);
+    return;
+  }
+  history.replaceState(null, "", searchLink(words));
+  route.value = { page: "search", words };
+}
 
 export function say(message: string): void {
   toast.value = message;
@@ -79,13 +93,20 @@ export async function signOut(): Promise<void> {
 export function follow(): void {
   socket?.close();
   const protocols = async () => {
+    // Who has no session is not refused a ticket: browsers log every refusal as an error.
+    if (access.value.kind !== "in") {
+      const session = await fetchJson<SessionAnswer>("GET", "/api/console/session");
+      if (!session.open) {
+        leave(session.message);
+        throw new Error("signed out");
+      }
+    }
     try {
       const { ticket } = await fetchJson<{ ticket: string }>("POST", "/api/console/ticket", {});
       access.value = { kind: "in" };
       return [boardProtocol, ticket];
     } catch (error) {
-      if (error instanceof DoorError && error.status !== 0 && error.status < 500) leave(access.value.kind === "in" ? error.message : null);
-      else if (error instanceof DoorError && error.status === 503 && access.value.kind === "unknown") leave(error.message);
+      if (error instanceof DoorError && error.status !== 0 && error.status < 500) leave(error.message);
       throw error;
     }
   };

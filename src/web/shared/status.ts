@@ -18,7 +18,7 @@ export function statusView(card: StatusFields): StatusView {
     case "running":
       return { word: "running", tone: "run", shape: "play", open: true, forYou: false };
     case "waiting":
-      return card.waitingFor === "you"
+      return card.waitingFor === "you" || card.waitingFor === "release"
         ? { word: "waiting for you", tone: "wait", shape: "diamond", open: true, forYou: true }
         : {
             word: card.waitingFor === undefined || card.waitingFor === "event" ? "waiting" : `waiting for ${card.waitingFor}`,
@@ -48,11 +48,13 @@ export function statusView(card: StatusFields): StatusView {
 }
 
 /** Whether a message to the task meets work that is under way. */
-export const isBusy = (card: StatusFields): boolean =>
-  card.status === "running" || (card.status === "waiting" && card.waitingFor !== "you");
+export const isBusy = (card: StatusFields): boolean => card.status === "running" || (card.status === "waiting" && !statusView(card).forYou);
+
+/** `again`: say in its thread that it is to be tried again; `reject`, of a failed one: leave it. */
+export type CardAction = "stop" | "continue" | "again" | "accept" | "reject";
 
 /** What a person may do with a task now. */
-export function actionsOf(card: StatusFields): readonly ("stop" | "continue" | "accept" | "reject")[] {
+export function actionsOf(card: StatusFields): readonly CardAction[] {
   switch (card.status) {
     case "queued":
     case "running":
@@ -63,6 +65,7 @@ export function actionsOf(card: StatusFields): readonly ("stop" | "continue" | "
     case "done":
       return ["accept", "reject"];
     case "failed":
+      return ["again", "reject"];
     case "cancelling":
     case "cancelled":
       return [];

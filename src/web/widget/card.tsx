@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks";
 import { nowMs } from "../shared/clock.ts";
 import { ChevronIcon, ShapeIcon, StateMark } from "../shared/icons.tsx";
-import { Folded, isLong } from "../shared/markdown.tsx";
 import { useMoves } from "../shared/moves.tsx";
 import { actionsOf, isBusy, statusView } from "../shared/status.ts";
 import { elapsed } from "../shared/time.ts";
@@ -13,11 +12,14 @@ import { foldWords, type TopicView } from "./model.ts";
 import { act, amend, decide, say, spoken } from "./store.ts";
 
 const words = {
-  stop: { idle: "Stop", pressed: "Stopping" },
-  continue: { idle: "Continue", pressed: "Continuing" },
-  accept: { idle: "Accept", pressed: "Accepted" },
-  reject: { idle: "Reject", pressed: "Rejected" },
+  stop: ["Stop", "Stopping"],
+  continue: ["Continue", "Continuing"],
+  again: ["Try again", "Asked again"],
+  accept: ["Accept", "Accepted"],
+  reject: ["Reject", "Rejected"],
 } as const;
+/** On what failed there is nothing to reject but to try it again. */
+const leave = ["Leave it", "Left"] as const;
 
 const Elapsed = (props: { task: { startedMs: number; endedMs?: number | undefined } }) => (
   <span class="elapsed">{elapsed(props.task, nowMs.value)}</span>
@@ -30,9 +32,13 @@ function Actions(props: { topic: TopicView }) {
   return (
     <>
       {actionsOf(card).map((action) => {
-        const pressed = topic.pressed.includes(action);
+        // Asked again: until the task runs, the last word is the person's.
+        const pressed =
+          topic.pressed.includes(action) ||
+          (action === "again" && (topic.pending.length > 0 || topic.latest.at(-1)?.row.kind === "message"));
         const isVerdict = action === "accept" || action === "reject";
         const chosen = isVerdict && (pressed || (card.accepted !== undefined && card.accepted === (action === "accept")));
+        const [idle, done] = action === "reject" && card.status === "failed" ? leave : words[action];
         return (
           <button
             key={action}
@@ -40,13 +46,15 @@ function Actions(props: { topic: TopicView }) {
             class={action === "continue" ? "btn btn-main" : "btn"}
             aria-pressed={isVerdict ? chosen : undefined}
             aria-disabled={pressed && !isVerdict ? true : undefined}
-            aria-label={isVerdict ? `${words[action].idle} the result of “${card.title}”` : `${words[action].idle} “${card.title}”`}
+            aria-label={isVerdict && idle !== leave[0] ? `${idle} the result of “${card.title}”` : `${idle}: “${card.title}”`}
             onClick={() => {
-              if (!pressed) act(topic, action);
+              if (pressed) return;
+              if (action === "again") say(topic.threadId, `${idle}.`);
+              else act(topic, action);
             }}
           >
-            {isVerdict ? <ShapeIcon shape={action === "accept" ? "check" : "cross"} /> : null}
-            {(pressed && !isVerdict) || chosen ? words[action].pressed : words[action].idle}
+            {isVerdict && idle !== leave[0] ? <ShapeIcon shape={action === "accept" ? "check" : "cross"} /> : null}
+            {(pressed && !isVerdict) || chosen ? done : idle}
           </button>
         );
       })}
@@ -129,11 +137,10 @@ function Proposals(props: { topic: TopicView }) {
             <p dir="auto">
               <strong>{title}</strong>
             </p>
-            <Folded long={isLong(text)}>
-              <p class="plain" dir="auto">
-                {text}
-              </p>
-            </Folded>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+            <p class="plain proposal-text" dir="auto" tabIndex={0}>
+              {text}
+            </p>
             <span class="card-buttons">
               {(["release", "decline"] as const).map((verdict) => (
                 <button

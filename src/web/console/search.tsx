@@ -1,0 +1,146 @@
+// The search page: tasks, threads, decisions and facts that the router keeps, and what is set up, found by words as they are typed.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { BoardState } from "../../protocol/board.ts";
+import type {
+  EndpointsAnswer,
+  FoundLine,
+  PeopleAnswer,
+  PoliciesAnswer,
+  ProfilesAnswer,
+  RulesAnswer,
+  SearchAnswer,
+  TasksAnswer,
+} from "../../protocol/console.ts";
+import type { SchedulesAnswer } from "../../protocol/schedule.ts";
+import { filterTasks, linkOf, mergeTasks, sortTasks } from "./model.ts";
+import { Ago, Empty, type Loaded, Panel, TaskRow, useAnswer } from "./parts.tsx";
+import { findSetUps } from "./search-model.ts";
+import { query } from "./store.ts";
+
+/** Whoever still types is not asked about each letter. */
+const typingMs = 200;
+const shownTasks = 20;
+const shownSetUps = 20;
+
+const kindWords: Record<FoundLine["kind"], string> = { task: "Task", thread: "Thread", decision: "Decision", fact: "Remembered" };
+
+const here = <T,>(answer: Loaded<T>): T | undefined => (answer.kind === "here" ? answer.value : undefined);
+
+function useSetUps() {
+  return {
+    schedules: here(useAnswer<SchedulesAnswer>("schedules"))?.schedules,
+    machines: here(useAnswer<EndpointsAnswer>("endpoints"))?.endpoints,
+    people: here(useAnswer<PeopleAnswer>("people"))?.people,
+    policies: here(useAnswer<PoliciesAnswer>("policies"))?.policies,
+    rules: here(useAnswer<RulesAnswer>("rules"))?.inForce.rules,
+    profiles: here(useAnswer<ProfilesAnswer>("profiles"))?.profiles,
+  };
+}
+
+/** What the router finds; the last answer stays in sight while the next one is on its way. */
+function useFound(words: string): { words: string; answer: SearchAnswer } | null {
+  const asked = useSignal(words);
+  const last = useSignal<{ words: string; answer: SearchAnswer } | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      asked.value = words;
+    }, typingMs);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const answer = here(useAnswer<SearchAnswer>(`search?q=${encodeURIComponent(asked.value)}`));
+  useEffect(() => {
+    if (answer) last.value = { words: asked.value, answer };
+  }, [answer]);
+  return last.value;
+}
+
+function Line(props: { what: string; href: string | null; title: string; text: string; atMs?: number }) {
+  const { what, href, title, text, atMs } = props;
+  const inside = (
+    <>
+      <span class="found-what muted">{what}</span>
+      <span class="found-text">
+        <span dir="auto">{title || text}</span>
+        {title === "" ? null : (
+          <span class="muted fine-print found-more" dir="auto">
+            {text}
+          </span>
+        )}
+      </span>
+      <span class="elapsed fine-print">{atMs === undefined ? null : <Ago atMs={atMs} />}</span>
+    </>
+  );
+  return (
+    <li>
+      {href === null ? (
+        <div class="found">{inside}</div>
+      ) : (
+        <a class="row-link found" href={href} data-row>
+          {inside}
+        </a>
+      )}
+    </li>
+  );
+}
+
+export function SearchPage(props: { board: BoardState }) {
+  const words = query.value.trim();
+  const stored = here(useAnswer<TasksAnswer>("tasks?limit=200"));
+  const setUps = useSetUps();
+  const found = useFound(words);
+  if (words === "")
+    return (
+      <Panel title="Search">
+        <Empty>
+          Type what you look for: tasks, threads, decisions, what is remembered, and what is set up here. An id leads straight to what it
+          names.
+        </Empty>
+      </Panel>
+    );
+  const tasks = sortTasks(filterTasks(mergeTasks(props.board.tasks, stored?.tasks ?? []), words)).slice(0, shownTasks);
+  const hits = (found?.answer.hits ?? []).filter(({ id }) => !tasks.some((task) => task.taskId === id));
+  const more = Math.max(0, (found?.answer.total ?? 0) - (found?.answer.hits.length ?? 0));
+  const lines = findSetUps(setUps, words);
+  const settled = found?.words === words && stored !== undefined;
+  return (
+    <div class="stack">
+      {tasks.length === 0 ? null : (
+        <Panel title="Tasks" count={tasks.length}>
+          <ul class="list">
+            {tasks.map((task) => (
+              <TaskRow key={task.taskId} task={task} />
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {hits.length === 0 ? null : (
+        <Panel title="Kept by the router" count={hits.length + more}>
+          <ul class="list">
+            {hits.map(({ id, kind, title, text, atMs }) => (
+              <Line key={id} what={kindWords[kind]} href={linkOf(id)} title={kind === "fact" ? "" : title} text={text} atMs={atMs} />
+            ))}
+          </ul>
+          {more === 0 ? null : <p class="panel-note muted">And {more} more: another word narrows it down.</p>}
+        </Panel>
+      )}
+      {lines.length === 0 ? null : (
+        <Panel title="Set up here" count={lines.length}>
+          <ul class="list">
+            {lines.slice(0, shownSetUps).map(({ key, ...line }) => (
+              <Line key={key} {...line} />
+            ))}
+          </ul>
+          {lines.length <= shownSetUps ? null : (
+            <p class="panel-note muted">And {lines.length - shownSetUps} more: another word narrows it down.</p>
+          )}
+        </Panel>
+      )}
+      {tasks.length + hits.length + lines.length > 0 ? null : (
+        <Panel title="Search">
+          <Empty>{settled ? `Nothing holds “${words}”.` : "Searching …"}</Empty>
+        </Panel>
+      )}
+    </div>
+  );
+}
