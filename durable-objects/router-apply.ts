@@ -1,8 +1,11 @@
 // One effect of the router: a call to the object whose truth it changes. Each may be repeated; ids make that harmless.
+import { github } from "../src/channels/github/index.ts";
+import { stillOfTeam } from "../src/channels/github/permissions.ts";
 import { completeStart, type EffectResult, type EffectRow, outboundIdOf } from "../src/core/router-plan.ts";
 import { rootThreadIdOf } from "../src/core/thread.ts";
-import { boardName, type Env } from "../src/env.ts";
+import { boardName, type Env, readConfig } from "../src/env.ts";
 import { asFault, Fault } from "../src/protocol/fault.ts";
+import type { Schedule } from "../src/protocol/schedule.ts";
 import { migrated } from "../src/storage/migrations.ts";
 import { listPeople, personById } from "../src/storage/people.ts";
 import { carryOutPolicy } from "../src/storage/policy-acts.ts";
@@ -91,10 +94,8 @@ export async function applyEffect(
     }
     case "append": {
       const schedule = schedules.get(effect.input.trigger.principal.id);
-      await migrated(env.DB);
-      const person = schedule?.by.id.startsWith("prs_") ? await personById(env.DB, schedule.by.id) : null;
-      if (person !== null && person.revokedMs !== null)
-        throw new Fault("forbidden", `${person.name}, who made this schedule, has no access any more.`);
+      if (schedule !== null && !(await hasAccess(env, schedule)))
+        throw new Fault("forbidden", `${schedule.by.name}, who made this schedule, has no access any more.`);
       await env.THREAD.getByName(effect.threadId).append(effect.input);
       return {};
     }
@@ -102,6 +103,14 @@ export async function applyEffect(
       await env.BOARD.getByName(boardName).change(effect.input);
       return {};
   }
+}
+
+/** [RS4] Of people whom only a webhook's sender vouches for nobody can be asked. */
+async function hasAccess(env: Env, { by, thread }: Schedule): Promise<boolean> {
+  await migrated(env.DB);
+  const person = by.id.startsWith("prs_") ? await personById(env.DB, by.id) : null;
+  if (person !== null) return person.revokedMs === null;
+  return thread.source !== github.source || (await stillOfTeam(by.id, thread.place, readConfig(env).github));
 }
 
 /** In the conversation of each owner who has one; whoever has none reads it in the console. */

@@ -2,7 +2,7 @@
 import type { GateRule, GateRules } from "../protocol/gate.ts";
 import type { Role } from "../protocol/principal.ts";
 import type { Outcome, Trigger, Verdict } from "../protocol/trigger.ts";
-import { namedAccounts } from "./named-accounts.ts";
+import { isNamed } from "./named-accounts.ts";
 
 /** [G1] Every trigger gets a verdict, also when no rule knows its source: it is kept, and nobody is asked. */
 const noRule: Verdict = { outcome: "record", rule: "default", reason: "No rule speaks of this; it is kept, and nobody is asked." };
@@ -25,14 +25,12 @@ function matches(rule: GateRule, trigger: Judged): boolean {
     (rule.thread === undefined || isThread(rule.thread, trigger)) &&
     (rule.kind === undefined || matchesPattern(rule.kind, trigger.kind)) &&
     (rule.roles === undefined || rule.roles.includes(trigger.principal.role)) &&
-    (rule.principalId === undefined || isNamed(rule, trigger.principal.id)) &&
+    (rule.principalId === undefined || isNamed(rule, { source: trigger.source, id: trigger.principal.id })) &&
     (rule.addressed === undefined || rule.addressed === trigger.addressed) &&
     (rule.facts === undefined || Object.entries(rule.facts).every(([name, value]) => trigger.facts?.[name] === value)) &&
     (rule.anyWord === undefined || rule.anyWord.some((word) => holdsWord(trigger.text, word)))
   );
 }
-
-const isNamed = (rule: GateRule, id: string): boolean => namedAccounts(rule).some((account) => account.toLowerCase() === id.toLowerCase());
 
 function isThread(named: string, { threadId, threadKey = "" }: Judged): boolean {
   if (named === threadId || named === threadKey) return true;

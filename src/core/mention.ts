@@ -40,7 +40,8 @@ function withoutSpans(paragraph: string): string {
   for (let i = 0; i < runs.length; i++) {
     const open = runs[i];
     if (!open) break;
-    const close = runs.findIndex((run, j) => j > i && run.length === open.length);
+    let close = i + 1;
+    while (close < runs.length && runs[close]?.length !== open.length) close++;
     const end = runs[close];
     if (!end) continue;
     kept += `${paragraph.slice(at, open.at)} `;

@@ -24,6 +24,8 @@ export const sourceLimit: RateLimit = { burst: 3_000, perSecond: 5 };
 
 /** [T10] Sessions of guests behind one address: an office, a class. */
 export const guestSessionLimit: RateLimit = { burst: 60, perSecond: 0.2 };
+/** [T10] Connections of one guest, each a row and a look at all that was said: a page that comes back, not one that hammers. */
+export const guestTicketLimit: RateLimit = { burst: 30, perSecond: 0.1 };
 
 /** A larger team turns all limits up by one factor. */
 export const scaled = ({ burst, perSecond }: RateLimit, factor: number): RateLimit => ({

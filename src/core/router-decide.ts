@@ -1,5 +1,4 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
-import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
@@ -20,7 +19,7 @@ import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
-import { isTeamPerson, planSchedule } from "./router-schedule.ts";
+import { isTeamPerson, planSchedule, withEdit } from "./router-schedule.ts";
 import { noSpeculation, refuseSpeculation, type SpeculationView, withStarted } from "./speculation.ts";
 
 /** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
@@ -84,13 +83,15 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
   };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
-  let { speculation = noSpeculation } = view;
+  let { speculation = noSpeculation, schedules = [] } = view;
   for (const index of inOrder) {
     const call = read[index];
     if (call === undefined || ("tool" in call && routerReads.includes(call.tool))) continue;
-    const verdict = "problem" in call ? { refused: call.problem } : decideCall({ ...view, speculation }, outcome.progress, call, index);
+    const verdict =
+      "problem" in call ? { refused: call.problem } : decideCall({ ...view, speculation, schedules }, outcome.progress, call, index);
     if ("decision" in verdict) {
       speculation = withStarted(speculation, verdict.decision.speculation);
+      schedules = withEdit(schedules, verdict.decision.schedule);
       outcome.decisions.push(verdict.decision);
       outcome.results[index] = JSON.stringify(verdict.result);
     } else {
@@ -281,9 +282,9 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       if (refusal !== null) return refusal;
       const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
       if (said === undefined) return { refused: "Only a person of the team can schedule: settle that person's trigger." };
+      const mixed = refuseMixed(view, settled);
+      if (mixed !== null) return mixed;
       const { zone = "UTC", schedules = [] } = view;
-      if (call.input.change === undefined && schedules.length >= limits.maxSchedules)
-        return { refused: `There are ${schedules.length} schedules already: cancel one first.` };
       return planSchedule({ nowMs: view.nowMs, zone, schedules }, call.input, said, base(view, settled, id, "schedule", call.input.name));
     }
     case "release":
@@ -355,6 +356,8 @@ function remember(view: TurnView, input: Extract<Act, { tool: "remember" }>["inp
   if (refusal !== null) return refusal;
   const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
   if (said === undefined) return { refused: "Only what a person of the team said can be remembered: settle that trigger." };
+  const mixed = refuseMixed(view, settled);
+  if (mixed !== null) return mixed;
   return planRemember(view, input, said, base(view, settled, id, "remember", ""));
 }
 

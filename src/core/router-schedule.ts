@@ -1,5 +1,6 @@
 // The router's `schedule` tool: a named schedule is set, changed or ended, by people of the team and for themselves.
 import type { ScheduleItem } from "../protocol/context-items.ts";
+import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Schedule, ScheduleChange, ScheduleRun, ScheduleSetting } from "../protocol/schedule.ts";
@@ -87,6 +88,12 @@ export function setSchedule(
   };
 }
 
+/** What a decision of a step did counts for its later calls. */
+export const withEdit = (schedules: readonly Schedule[], edit: ScheduleEdit | undefined): readonly Schedule[] =>
+  edit === undefined
+    ? schedules
+    : [...schedules.filter(({ id }) => id !== edit.schedule.id), ...(edit.what === "cancelled" ? [] : [edit.schedule])];
+
 /** The tool's call. Who may use it has been checked. */
 export function planSchedule(
   view: { nowMs: number; zone: string; schedules: readonly Schedule[] },
@@ -118,6 +125,8 @@ export function planSchedule(
     return { decision: { ...about, reason: `${edit.what}: ${name}`, schedule: edit }, result: { [edit.what]: known.id } };
   }
   if (input.text === undefined) return { refused: "Say in `text` what is to be done when it is due." };
+  if (own === undefined && view.schedules.length >= limits.maxSchedules)
+    return { refused: `There are ${view.schedules.length} schedules already: cancel one first.` };
   const { at, afterMinutes, everyMinutes, cron, zone } = input;
   const thread = {
     threadId: trigger.threadId,

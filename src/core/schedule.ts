@@ -29,6 +29,14 @@ export function readTime(input: ScheduleTime, zone: string, nowMs: number): { wh
   if (!isZone(own)) return { problem: `"${own}" is no time zone; use a name like Europe/Berlin.` };
   const given = [input.at, input.afterMinutes, input.everyMinutes, input.cron].filter((each) => each !== undefined);
   if (given.length !== 1) return { problem: "Say exactly one of at, afterMinutes, everyMinutes and cron." };
+  const read = readOne(input, own, nowMs);
+  if ("problem" in read) return read;
+  const { when } = read;
+  const aheadMs = when.kind === "once" ? when.atMs - nowMs : when.kind === "every" ? when.everyMs : 0;
+  return aheadMs <= limits.maxScheduleAheadMs ? read : { problem: "Ten years ahead is the farthest." };
+}
+
+function readOne(input: ScheduleTime, own: string, nowMs: number): { when: ScheduleWhen; zone: string } | { problem: string } {
   if (input.afterMinutes !== undefined) return { when: { kind: "once", atMs: Math.round(nowMs + input.afterMinutes * 60_000) }, zone: own };
   if (input.everyMinutes !== undefined) {
     const everyMs = Math.round(input.everyMinutes * 60_000);

@@ -52,7 +52,7 @@ hooksDoor.post("/hooks/github", async (c) => {
   const label = headerOf(c, "x-github-delivery", 200, "GitHub");
   const nowMs = Date.now();
 
-  const deliveryId = await deliveryIdOf(event, bytes);
+  const deliveryId = await deliveryIdOf(bytes);
   const before = takenBefore(deliveryId, nowMs);
   if (before) {
     await admit(c.env.DB, before.comer, nowMs, config.doorLimitFactor);
@@ -186,11 +186,11 @@ async function note(
 }
 
 /**
- * [T9] A delivery is what was signed: the header that names it is not, so whoever holds a signed body could send it again under new
- * names. GitHub's own redelivery has the same body too, and is the same delivery.
+ * [T9] A delivery is what was signed: the headers that name it and its event are not, so whoever holds a signed body could send it again
+ * under new names, and as another event of the same thread. GitHub's own redelivery has the same body too, and is the same delivery.
  */
-async function deliveryIdOf(event: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return `${event}:${bytesToHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))}`;
+async function deliveryIdOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return `body:${bytesToHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))}`;
 }
 
 const isSigned = (secret: string, bytes: Uint8Array<ArrayBuffer>, header: string | undefined): Promise<boolean> =>

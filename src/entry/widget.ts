@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
-import { type Bucket, guestSessionLimit, take } from "../core/rate-limit.ts";
+import { type Bucket, guestSessionLimit, guestTicketLimit, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -61,7 +61,9 @@ widgetDoor.post("/api/widget/session", smallBody, async (c) => {
   const { invite, origin } = body.data;
   requireHost(c, config, origin);
   const nowMs = Date.now();
-  if (!invite) admitGuest(c, nowMs);
+  // Only Cloudflare knows addresses: elsewhere there is no header.
+  const address = c.req.header("cf-connecting-ip");
+  if (!invite && address !== undefined) admitGuest(address, guestSessionLimit, nowMs, "Too many guests came from this address at once");
   const person = invite ? await fromD1(c.env.DB, (db) => redeemInvite(db, invite, nowMs)) : null;
   const you: Principal = person ? principalOf(person) : { role: "guest", id: guestId(), name: "Guest" };
   const claims: SessionClaims = { sub: you.id, role: you.role, name: you.name, origin };
@@ -80,6 +82,7 @@ widgetDoor.post("/api/widget/ticket", smallBody, async (c) => {
   requireHost(c, config, session.origin);
   const you = await currentPrincipal(c, session);
   if (!you) throw new Fault("forbidden", withdrawn);
+  if (you.role === "guest") admitGuest(you.id, guestTicketLimit, nowMs, "This page connected too often");
   const claims: TicketClaims = { sub: you.id, role: you.role, name: you.name, origin: session.origin, jti: crypto.randomUUID() };
   const ticket = await signToken(secret, ticketAudience, claims, nowMs + limits.ticketMs, nowMs);
   return c.json({ ticket, rootThreadId: rootThreadIdOf(you.id) });
@@ -118,21 +121,16 @@ widgetDoor.get("/api/widget/socket", async (c) => {
 
 type Door = Context<AppEnv>;
 
-const maxAddresses = 5_000;
-const addresses = new Map<string, Bucket>();
+const maxGuests = 10_000;
+const guests = new Map<string, Bucket>();
 
-/** [T10] Each session of a guest is a conversation of its own, so new ones are bounded too. Only Cloudflare knows addresses: elsewhere there is no header. */
-function admitGuest(c: Door, nowMs: number): void {
-  const address = c.req.header("cf-connecting-ip");
-  if (address === undefined) return;
-  const taken = take(addresses.get(address) ?? null, guestSessionLimit, nowMs);
-  addresses.delete(address);
-  addresses.set(address, taken.bucket);
-  if (addresses.size > maxAddresses) addresses.delete(addresses.keys().next().value ?? "");
-  if (taken.ok) return;
-  throw new Fault("rate_limited", "Too many guests came from this address at once. Try again in a minute.", {
-    retryAfterMs: taken.retryAfterMs,
-  });
+/** [T10] Each session of a guest is a conversation of its own, and each connection is kept: both are bounded, `who` an address or a guest. */
+function admitGuest(who: string, limit: RateLimit, nowMs: number, what: string): void {
+  const taken = take(guests.get(who) ?? null, limit, nowMs);
+  guests.delete(who);
+  guests.set(who, taken.bucket);
+  if (guests.size > maxGuests) guests.delete(guests.keys().next().value ?? "");
+  if (!taken.ok) throw new Fault("rate_limited", `${what}. Try again in a minute.`, { retryAfterMs: taken.retryAfterMs });
 }
 
 /** The frame lives on our own origin; a call that says another one, or none, does not come from it. */

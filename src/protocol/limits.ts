@@ -134,8 +134,12 @@ export const limits = {
   consoleSessionMs: 12 * hourMs,
   /** The shortest interval of a schedule: more often is a loop, not a schedule. */
   minScheduleMs: 30 * secondMs,
+  /** Beyond this a time is a slip, and far beyond it there is no calendar. */
+  maxScheduleAheadMs: 10 * 366 * dayMs,
   /** Runs in a row that may fail before a schedule is paused and people are told. */
   maxScheduleFailures: 3,
+  /** A deadline: a year, what lies beyond is a slip of the model. */
+  maxDeadlineMinutes: 366 * 24 * 60,
   /** Schedules that hold at once: each costs model calls by itself. */
   maxSchedules: 100,
   /** Who works without being asked and is not done by then has nothing to offer. */

@@ -1,5 +1,6 @@
 // The router's tools: decisions and reads. There is no tool here that executes anything, and there must not be one.
 import * as z from "zod/mini";
+import { limits } from "./limits.ts";
 import { policyChange } from "./policy.ts";
 import { scheduleChanges, scheduleName, scheduleText, scheduleTime } from "./schedule.ts";
 import { outcomes } from "./trigger.ts";
@@ -7,7 +8,8 @@ import { outcomes } from "./trigger.ts";
 const settles = z.array(z.string()).check(z.minLength(1), z.maxLength(100));
 const reason = z.string().check(z.minLength(1), z.maxLength(500));
 const text = z.string().check(z.minLength(1), z.maxLength(20_000));
-const page = z.optional(z.number().check(z.minimum(1)));
+/** More pages has nothing. */
+const page = z.optional(z.number().check(z.minimum(1), z.maximum(1_000_000)));
 /** Facts (fct_) that the call rests on: measured, and shown beside the decision. */
 const uses = z.optional(z.array(z.string().check(z.maxLength(80))).check(z.maxLength(20)));
 
@@ -19,9 +21,6 @@ export const factReaches = ["here", "team"] as const;
 export type FactReach = (typeof factReaches)[number];
 /** Given where a policy of the team made the difference: its id, and in a few words how it applies. */
 const byPolicy = { policy: z.optional(z.string().check(z.maxLength(60))), policyWhy: z.optional(z.string().check(z.maxLength(300))) };
-
-/** A year: what lies beyond is a slip of the model. */
-const maxDeadlineMinutes = 366 * 24 * 60;
 
 /** What can be found by words. */
 export const foundKinds = ["fact", "task", "decision", "thread"] as const;
@@ -45,7 +44,7 @@ export const routerTools = {
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       machine: z.optional(z.string()),
       profile: z.optional(z.string().check(z.maxLength(40))),
-      deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(maxDeadlineMinutes))),
+      deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(limits.maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
       speculative: z.optional(z.boolean()),
       adopt: z.optional(z.string().check(z.maxLength(80))),

@@ -118,7 +118,7 @@ export const workerTools = {
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       share: z.int().check(z.minimum(1)),
       profile: z.optional(z.string().check(z.maxLength(40))),
-      deadlineMinutes: z.optional(z.number().check(z.positive())),
+      deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(limits.maxDeadlineMinutes))),
     }),
   },
   tell_child: {

@@ -55,6 +55,16 @@ test("[A8][H1] a question to the operators is of one conversation, so that its a
   expect(outcome.decisions).toEqual([]);
 });
 
+test.each([
+  ["remember", { kind: "background", text: "The code is 1234.", for: "team" }],
+  ["schedule", { name: "s", text: "say 1234", everyMinutes: 5 }],
+])("[A8] one call of %s keeps nothing of two conversations as one person's", (tool, input) => {
+  const outcome = decideStep(view([question, secret]), [call(tool, { settles: [question.id, secret.id], ...input })]);
+  expect(outcome.decisions).toEqual([]);
+  expect(outcome.refused[0]?.reason).toMatch(/different conversations/);
+  expect(decideStep(view([secret]), [call(tool, { settles: [secret.id], ...input })]).decisions).toHaveLength(1);
+});
+
 test("[A8] facts are not delivered to a task that answers in another conversation; those of a shared place may come to one", () => {
   const theirs = taskOf("theirs");
   const deliver = (item: ReturnType<typeof queuedTrigger>) =>

@@ -72,9 +72,17 @@ describe("a rule", () => {
     ["renovate[bot]", "github", "renovate[bot]", true],
     ["renovate", "generic", "renovate[bot]", false],
     ["prs_ana", "github", "prs_ana[bot]", false],
+    ["kim", "github", "\u212aim", false],
+    ["renovate", "github", "ren\u043evate", false],
   ])("[G15] a rule that names %s at %s means the account %s: %s", (principalId, source, id, expected) => {
     const by = { source, principal: { role: "bot" as const, id, name: id } };
     expect(outcomeOf({ principalId, source }, trigger(by))).toBe(expected ? "request" : "record");
+  });
+
+  test("[G15] a rule of no source means a program by its twin at GitHub only: elsewhere somebody else may have that name", () => {
+    const of = (source: string) => trigger({ source, principal: { role: "bot", id: "renovate[bot]", name: "r" } });
+    expect(outcomeOf({ principalId: "renovate" }, of("github"))).toBe("request");
+    expect(outcomeOf({ principalId: "renovate" }, of("generic"))).toBe("record");
   });
 
   test.each([

@@ -49,12 +49,11 @@ describe("[G3] a mention", () => {
     expect(mentions("@anything", ".*")).toBe(false);
   });
 
-  test.each(["`".repeat(400_000), "<!--".repeat(100_000), "` `` ".repeat(80_000), "> ".repeat(200_000), "@switchyard-".repeat(50_000)])(
-    "is looked for in linear time (%#)",
-    (text) => {
-      const began = process.threadCpuUsage();
-      mentions(text, "switchyard-bot");
-      expect(process.threadCpuUsage(began).user).toBeLessThan(1_000_000);
-    },
-  );
+  test.each(["`", "<!--", "` `` ", "`a", "> ", "@switchyard-"])("is looked for in linear time among many %j", (piece) => {
+    const text = `@ ${piece.repeat(100_000 / piece.length)}`;
+    mentions(text, "switchyard-bot");
+    const began = process.threadCpuUsage();
+    mentions(text, "switchyard-bot");
+    expect(process.threadCpuUsage(began).user).toBeLessThan(200_000);
+  });
 });

@@ -59,6 +59,13 @@ describe("reading calls", () => {
     expect(outcome.results.every((result) => result?.includes("refused"))).toBe(true);
   });
 
+  test("[RD1] a page that no list can have fits no read", () => {
+    for (const tool of ["find", "recall"] as const) {
+      expect(readCall({ callId: "c", tool, input: { id: "dec_a", query: "x", page: 1e300 } })).toHaveProperty("problem");
+      expect(readCall({ callId: "c", tool, input: { id: "dec_a", query: "x", page: 7 } })).not.toHaveProperty("problem");
+    }
+  });
+
   test("[RD1] a name inherited from Object is no tool", () => {
     for (const tool of ["constructor", "toString", "__proto__"])
       expect(readCall({ callId: "c", tool, input: {} })).toHaveProperty("problem");

@@ -88,6 +88,9 @@ describe("the calendar", () => {
     expect(read({ cron: "0 0 30 2 *" })).toMatchObject({ problem: expect.stringContaining("never") });
     expect(read({ cron: "0 9 * * *", zone: "Mars/Base" })).toMatchObject({ problem: expect.stringContaining("zone") });
     expect(read({ everyMinutes: 0.1 })).toMatchObject({ problem: expect.stringContaining("shortest") });
+    for (const far of [{ everyMinutes: 1e300 }, { afterMinutes: 1e300 }, { everyMinutes: 1e11 }, { at: "9999-12-31 23:59" }])
+      expect(read(far)).toEqual({ problem: "Ten years ahead is the farthest." });
+    expect(read({ everyMinutes: 60 * 24 * 365 })).toHaveProperty("when");
     expect(read({ everyMinutes: 5, afterMinutes: 5 })).toMatchObject({ problem: expect.stringContaining("exactly one") });
     expect(read({})).toHaveProperty("problem");
   });
@@ -272,6 +275,30 @@ describe("setting one", () => {
     expect(reason([{ ...own, authority: "owner" }])).toBe(reason([]));
     expect(call({ change: "cancel" }, queuedTrigger({ name: "d", by: ana, thread: "y" }), [own]).decisions).toEqual([]);
     expect(call({ change: "cancel" }, stranger, [own, open]).decisions[0]?.schedule).toMatchObject({ schedule: { id: open.id } });
+  });
+
+  test("[RS6] all calls of one answer together make no more schedules than there may be; a name that is there is changed", () => {
+    const item = queuedTrigger({ name: "a", by: member });
+    const set = (name: string, text = "x") => ({
+      callId: name,
+      tool: "schedule",
+      input: { settles: [item.id], name, text, everyMinutes: 5 },
+    });
+    const held = Array.from({ length: limits.maxSchedules - 1 }, (_, n) =>
+      schedule({ kind: "every", everyMs: 60_000, anchorMs: 0 }, { id: `sch_${n}`, name: `held ${n}` }),
+    );
+    const outcome = decideStep(
+      {
+        ...{ turn: 1, step: 1, lane: "team", capped: false, nowMs: 1, agentName: "agent", progress: new Map(), tasks: new Map() },
+        ...{ machines: [], policies: [], zone: "UTC", schedules: held, items: new Map([[item.id, item]]) },
+      },
+      [set("one"), set("two"), set("one", "y")],
+    );
+    expect(outcome.decisions.map((each) => each.schedule?.schedule)).toMatchObject([
+      { name: "one", text: "x" },
+      { name: "one", text: "y" },
+    ]);
+    expect(outcome.refused).toMatchObject([{ reason: expect.stringContaining("cancel one first") }]);
   });
 
   test("[RS6] what was due while it was paused is not caught up", () => {

@@ -367,6 +367,10 @@ describe("our own comments", () => {
     expect(first.answer.triggers?.[0]?.outcome).toBe("accepted");
     expect(second.answer.triggers).toMatchObject([{ id: first.answer.triggers?.[0]?.id, outcome: "duplicate" }]);
     expect((await stored(first.answer.triggers?.[0]?.id ?? "")).label).toBe("replay-1");
+    // The event's name is in a header that nobody signed.
+    expect((await deliver("issues", payload)).answer.triggers).toMatchObject([
+      { id: first.answer.triggers?.[0]?.id, outcome: "duplicate" },
+    ]);
     const other = await deliver("issue_comment", commentOn("replay/app", { body: "hello again", association: "NONE" }));
     expect(other.answer.triggers?.[0]?.outcome).toBe("accepted");
   });

@@ -31,6 +31,11 @@ const saidIn = async (threadId: string) => (await rowsIn(threadId)).flatMap((row
 const timersIn = async (threadId: string) =>
   (await rowsIn(threadId)).flatMap((row) => (row.kind === "trigger" && row.trigger.kind === "timer.due" ? [row.trigger] : []));
 
+const control = async (path: string, body?: object): Promise<unknown> =>
+  (await fetch(`http://github.test/control/${path}`, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })).json();
+const askedFor = async (login: string): Promise<number> =>
+  ((await control(`requests?contains=/collaborators/${login}/`)) as unknown[]).length;
+
 /** The clock stands at a time; the alarm that is due then has rung. */
 async function at(ms: number): Promise<void> {
   vi.useFakeTimers({ toFake: ["Date"], now: ms });
@@ -170,8 +175,7 @@ test("[RS5] an answer on GitHub is on its way until GitHub has it, and one that 
   if ("problem" in made) throw new Error(made.problem);
   const nextMs = (await lineOf(token))?.nextMs ?? 0;
   const runAt = (ms: number) => triggerIdOf("github", `schedule:${made.id}:${ms}`, threadId);
-  const github = (path: string, body: object) =>
-    fetch(`http://github.test/control/${path}`, { method: "POST", body: JSON.stringify(body) });
+  await control("permission", { place, login: by.id, permission: "write" });
   for (const ms of [nextMs, nextMs + halfMinuteMs])
     await script([runAt(ms)], [{ calls: [{ tool: "reply", input: { settles: [runAt(ms)], text: `Nothing new ${token}.` } }] }]);
   // The clock goes on slowly, below the next beat, so that what waits a second is tried again.
@@ -182,7 +186,7 @@ test("[RS5] an answer on GitHub is on its way until GitHub has it, and one that 
     return /^(?:sent|confirmed)$/.test((await lineOf(token))?.runs[0]?.delivery ?? "");
   });
   await evictDurableObject(router() as never);
-  await (await github("faults", { on: `POST /repos/${place}/issues/5/comments`, faults: ["422", "422", "422"] })).arrayBuffer();
+  await control("faults", { on: `POST /repos/${place}/issues/5/comments`, faults: ["422", "422", "422"] });
   await at(nextMs + halfMinuteMs);
   await until("the refusal", async () => {
     await soon();
@@ -227,4 +231,37 @@ test("[RS6] operators list, make, pause, resume and cancel schedules; a person w
   vi.useRealTimers();
   await ok(asOperator("POST", `schedules/${id}/cancel`));
   expect((await asOperator("POST", `schedules/${id}/resume`)).status).toBe(409);
+});
+
+test("[RS4] at GitHub a schedule runs only while GitHub says that its maker may write there; when GitHub is away the run waits", async () => {
+  const token = unique();
+  const by = { ...member, id: `dev-${token}`.toLowerCase() };
+  const grant = (permission: string) => control("permission", { place: "acme/app", login: by.id, permission });
+  const asked = triggerOf({ name: token, by, thread: token, text: `keep looking ${token}` });
+  const calls = [{ tool: "schedule", input: { settles: [asked.id], name: token, text: `look ${token}`, everyMinutes: 0.5 } }];
+  await script([asked.id], [{ calls: [...calls, { tool: "record", input: { settles: [asked.id], reason: "set" } }] }]);
+  await objects.THREAD.getByName(asked.threadId).append({ trigger: asked, verdict: { outcome: "request", rule: "t", reason: "asked" } });
+  const { id, nextMs } = await until("the schedule", () => lineOf(token));
+  const runAt = (ms: number): string => triggerIdOf("github", `schedule:${id}:${ms}`, asked.threadId);
+  const [first, second] = [nextMs ?? 0, (nextMs ?? 0) + halfMinuteMs];
+  await script([runAt(first)], [{ calls: [{ tool: "record", input: { settles: [runAt(first)], reason: "nothing new" } }] }]);
+
+  await grant("write");
+  await control("faults", { on: `/collaborators/${by.id}/`, faults: ["500"] });
+  await evictDurableObject(router() as never);
+  await at(first);
+  await until("the question to GitHub", async () => (await askedFor(by.id)) === 1);
+  expect((await lineOf(token))?.runs[0]).toMatchObject({ execution: "pending" });
+  await until("the run, once GitHub answers", async () => {
+    await at(Date.now() + 100);
+    return (await lineOf(token))?.runs[0]?.execution === "done";
+  });
+  expect(await timersIn(asked.threadId)).toHaveLength(1);
+
+  await grant("read");
+  await at(second);
+  await until("the refused run", async () => (await lineOf(token))?.runs[0]?.execution === "failed");
+  expect((await lineOf(token))?.runs[0]?.detail).toContain("no access any more");
+  expect(await timersIn(asked.threadId)).toHaveLength(1);
+  await router().changeSchedule({ id, change: "cancel" });
 });

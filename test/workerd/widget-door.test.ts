@@ -1,7 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { makeId } from "../../src/core/ids.ts";
-import { placeLimits } from "../../src/core/rate-limit.ts";
+import { guestTicketLimit, placeLimits } from "../../src/core/rate-limit.ts";
 import { rootThreadIdOf } from "../../src/core/thread.ts";
 import { app } from "../../src/entry/app.ts";
 import { readConfig } from "../../src/env.ts";
@@ -237,6 +237,17 @@ describe("the upgrade", () => {
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await from("192.0.2.2")).status).toBe(200);
     expect((await from("192.0.2.1", { invite: (await invite(uniqueName())).token })).status).toBe(200);
+  });
+
+  test("[T10] a guest's page that connects again and again is told when to come back, and no other page is", async () => {
+    const [one, other, ours] = [await session(), await session(), await session((await invite(uniqueName())).token)];
+    const ask = (token: string) => post("/api/widget/ticket", {}, { authorization: `Bearer ${token}` });
+    for (let n = 0; n < guestTicketLimit.burst; n++) expect((await ask(one)).status).toBe(200);
+    const refused = await ask(one);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await ask(other)).status).toBe(200);
+    for (let n = 0; n <= guestTicketLimit.burst; n++) expect((await ask(ours)).status).toBe(200);
   });
 
   test("[T10] a guest's flood is refused before it is written, and a member's is not", async () => {

@@ -8,11 +8,11 @@ import { callGitHub, canCallGitHub } from "./api.ts";
 import type { Actor, Draft } from "./draft.ts";
 
 const timeoutMs = 5_000;
-const memberCacheMs = 10 * 60_000;
-/** A stranger who was just invited should not wait long. */
-const publicCacheMs = 60_000;
-/** GitHub was not reached: asked again soon, but not for each event of a burst. */
-const unknownCacheMs = 10_000;
+/** `unknown`: GitHub was not reached. */
+type Access = "member" | "public" | "unknown";
+
+/** A stranger who was just invited should not wait long; what is not known is asked again soon, but not for each event of a burst. */
+const cacheMs: Record<Access, number> = { member: 10 * 60_000, public: 60_000, unknown: 10_000 };
 const maxCached = 2_000;
 
 /** GitHub's word that somebody is none of the repository's people needs no call; its word that they are is checked. */
@@ -97,24 +97,32 @@ async function mayWrite(place: string, login: string, lookup: Lookup): Promise<b
 }
 
 async function askOnce(key: string, place: string, login: string, lookup: Lookup): Promise<boolean> {
-  const { member, forMs } = await askPermission(place, login, lookup.config);
+  const access = await askPermission(place, login, lookup.config);
+  const member = access === "member";
   cache.delete(key);
-  cache.set(key, { member, untilMs: lookup.nowMs + forMs });
+  cache.set(key, { member, untilMs: lookup.nowMs + cacheMs[access] });
   if (cache.size > maxCached) cache.delete(cache.keys().next().value ?? "");
   return member;
 }
 
-async function askPermission(place: string, login: string, config: Config["github"]): Promise<{ member: boolean; forMs: number }> {
+async function askPermission(place: string, login: string, config: Config["github"]): Promise<Access> {
   const path = `/repos/${place}/collaborators/${encodeURIComponent(login)}/permission`;
   try {
     const answer = permission.safeParse(await callGitHub(config, { method: "GET", path, timeoutMs }));
-    if (!answer.success) return { member: false, forMs: unknownCacheMs };
-    const member = ["admin", "maintain", "write"].includes(answer.data.permission);
-    return { member, forMs: member ? memberCacheMs : publicCacheMs };
+    if (!answer.success) return "unknown";
+    return ["admin", "maintain", "write"].includes(answer.data.permission) ? "member" : "public";
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const stranger = error.kind === "not_found";
     if (!stranger) console.error(JSON.stringify({ at: "github-permission", place, login, fault: error.kind, message: error.message }));
-    return { member: false, forMs: stranger ? publicCacheMs : unknownCacheMs };
+    return stranger ? "public" : "unknown";
   }
+}
+
+/** [RS4] Whether somebody who was of the team still is, asked anew. Where GitHub does not say, it is to be asked again: nobody loses access by an outage. */
+export async function stillOfTeam(login: string, place: string, config: Config["github"]): Promise<boolean> {
+  const access = canCallGitHub(config) ? await askPermission(place, login, config) : "public";
+  if (access === "unknown")
+    throw new Fault("unavailable", `GitHub did not say whether ${login} may still write to ${place}.`, { retry: "later" });
+  return access === "member";
 }
