@@ -3,5 +3,8 @@ import type { TaskId } from "../protocol/ids.ts";
 
 export const branchOf = (taskId: TaskId): string => `switchyard/${taskId}`;
 
+/** `owner/name` at GitHub; it becomes part of an address, so neither part may be dots alone. */
+export const repositoryName = /^(?!\.+\/)[\w.-]{1,100}\/(?!\.+$)[\w.-]{1,100}$/;
+
 /** The thread's key of a task's branch in its repository. */
 export const branchKeyOf = (taskId: TaskId): string => `branch:${branchOf(taskId)}`;

@@ -9,7 +9,7 @@ import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { retryAtMs } from "./alarms.ts";
 import { atLeast, authorityOf } from "./authority.ts";
-import { branchKeyOf, branchOf } from "./branch.ts";
+import { branchKeyOf, branchOf, repositoryName } from "./branch.ts";
 import { renderMessage } from "./context.ts";
 import { childId } from "./ids.ts";
 import { profileNamed } from "./profiles.ts";
@@ -328,12 +328,12 @@ export function commandSettled(
   return change;
 }
 
-/** [W24] A push enters the ledger, and the task follows its branch; events that came before this word are looked at again. */
+/** [W24] A push to a repository that has a name enters the ledger, and the task follows its branch; events that came before this word are looked at again. */
 function notePush(change: Change, command: WorkerCommand, { pushed, endedMs }: SettledCommand, pending: readonly InboxRow[]): void {
   const { task } = change;
   const { taskId } = task.start;
   task.pushing = task.pushing.filter((id) => id !== command.commandId);
-  if (pushed === undefined || pushed.branch !== branchOf(taskId) || pushed.place === "") return;
+  if (pushed === undefined || pushed.branch !== branchOf(taskId) || !repositoryName.test(pushed.place)) return;
   if (task.pushes.at(-1)?.sha !== pushed.sha) {
     task.pushes = [...task.pushes, { ...pushed, atMs: endedMs }];
     task.checks = null;

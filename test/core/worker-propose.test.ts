@@ -176,5 +176,8 @@ test("[W24] the ledger of pushes has what the daemon says of the task's own bran
   expect(settledBy({ pushed }).threads).toContain(threadIdOf("github", "acme/app", branchKeyOf("tsk_a")));
   expect(settledBy({}).pushes).toEqual([]);
   expect(settledBy({ pushed: { ...pushed, branch: "main" } }).pushes).toEqual([]);
+  // A machine's word becomes part of an address.
+  for (const place of ["", "acme", "../user", "acme/..", "acme/app/../../x", "acme/app?x", "acme/a pp"])
+    expect(settledBy({ pushed: { ...pushed, place } }).pushes).toEqual([]);
   expect(settledBy({ output: { text: JSON.stringify({ pushed }), spilled: false } }).pushes).toEqual([]);
 });

@@ -1,6 +1,7 @@
 // The parts of GitHub's payloads that we read. Everything else is stripped; a detail of a wrong form is as if it were absent,
 // and a person who is absent is nobody that we trust.
 import * as z from "zod/mini";
+import { repositoryName } from "../../core/branch.ts";
 
 const orNull = <S extends z.ZodMiniType>(schema: S) => z.catch(z._default(z.nullable(schema), null), null);
 const text = orNull(z.string());
@@ -11,8 +12,7 @@ const number = z.number().check(z.int(), z.positive());
 const user = orNull(z.object({ login: z.string().check(z.minLength(1), z.maxLength(100)), type: text }));
 export type GitHubUser = z.infer<typeof user>;
 
-/** `owner/name`; it becomes part of an address, so neither part may be dots alone. */
-const fullName = z.string().check(z.regex(/^(?!\.+\/)[\w.-]{1,100}\/(?!\.+$)[\w.-]{1,100}$/, "is not owner/name"));
+const fullName = z.string().check(z.regex(repositoryName, "is not owner/name"));
 
 const repository = z.object({ full_name: fullName, id: orNull(id) });
 const headRepository = orNull(z.object({ id: orNull(id), full_name: text }));
