@@ -178,7 +178,8 @@ export class WorkerLoop {
   #estimated = ({ profile }: TaskState, tokens: number): number => fixedTokens(workerRequest(this.#config.agentName, profile, [])) + tokens;
 
   #compact(task: TaskState): Change | null {
-    return compact(task, { rows: this.store.transcriptRows(), commands: this.store.allCommands(), notes: this.store.notes() });
+    const { store } = this;
+    return compact(task, { rows: store.transcriptRows(), commands: store.allCommands(), notes: store.notes(), head: store.head() });
   }
 
   async #callModel(): Promise<void> {

@@ -30,7 +30,13 @@ export const mayBeShorter = (task: Pick<TaskState, "tokenRate">, estimated: numb
 /** [WX1] Puts aside what is older than the last messages. Made by code from rows that stay, so that it loses no approach and invents none. Null when there is nothing to gain. */
 export function compact(
   task: TaskState,
-  from: { rows: readonly { row: number; message: ModelMessage }[]; commands: readonly WorkerCommand[]; notes: readonly Note[] },
+  from: {
+    rows: readonly { row: number; message: ModelMessage }[];
+    commands: readonly WorkerCommand[];
+    notes: readonly Note[];
+    /** What stands for the parts that were put aside before. */
+    head: string | null;
+  },
 ): Change | null {
   if (task.open.kind !== "none") return null;
   const { rows, commands, notes } = from;
@@ -60,7 +66,7 @@ export function compact(
   };
   const head = renderMessage({ step: task.steps, of: task.allowance }, [goalItem(task), item]);
   const segment = { id, fromRow: first.row, toRow: last.row };
-  change.task.aside = { segments: [...before, segment], head };
+  change.task.aside = { segments: [...before, segment] };
   if (task.refused !== undefined) change.task.refused = { ...task.refused, leaveOut: null };
   if (all)
     change.task.notices = [
@@ -71,7 +77,7 @@ export function compact(
         task.steps,
       ),
     ];
-  const charsBefore = sizeOf(current.map(({ message }) => message)) + (task.aside?.head.length ?? 0);
+  const charsBefore = sizeOf(current.map(({ message }) => message)) + (from.head?.length ?? 0);
   const charsAfter = sizeOf(current.slice(tailAt).map(({ message }) => message)) + head.length;
   change.events.push({ kind: "task.compacted", segment: id, fromRow: first.row, toRow: last.row, charsBefore, charsAfter, head });
   return change;

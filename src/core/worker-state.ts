@@ -86,8 +86,8 @@ export type TaskState = {
   checks: HeadChecks | null;
   /** Keys of unread rows that wake nothing. */
   quiet: string[];
-  /** Parts of the transcript that were put aside, oldest first, and what stands for all of them in a request. */
-  aside: { segments: Segment[]; head: string } | null;
+  /** Parts of the transcript that were put aside, oldest first. What stands for all of them is a row of its own: it is long, and this is written at each step. */
+  aside: { segments: Segment[] } | null;
   /** How many tokens the provider counts for one that we estimate, in the last request. */
   tokenRate: number;
   /** The last step whose call was given up, what is put aside before the next (the older part, or all), and steps that are left out for good. */

@@ -41,8 +41,8 @@ export class WorkerStore {
   readonly #log: EventLog<TaskEvent>;
   readonly #task = new ParsedRow((body) => completeTask(JSON.parse(body) as TaskState));
   readonly #transcript = new ParsedRows((body) => JSON.parse(body) as ModelMessage);
-  /** The last head of a compacted transcript. */
-  #head: { message: { role: "user"; text: string }; tokens: number } | null = null;
+  /** What stands for the parts put aside, since the last of them was. */
+  #head: { segment: string; message: { role: "user"; text: string }; tokens: number } | null = null;
   readonly inbox: WorkerInbox;
 
   /** Whether this object keeps anything yet. */
@@ -89,10 +89,24 @@ export class WorkerStore {
     const aside = this.task()?.aside ?? null;
     const from = lastRowOf(aside) + 1;
     const { values, tokens } = this.#transcript.of(`from ${from}`, (seq) => this.#transcriptFrom(Math.max(from, seq)));
-    if (aside === null) return { messages: [...values], tokens };
-    if (this.#head?.message.text !== aside.head)
-      this.#head = { message: { role: "user", text: aside.head }, tokens: estimateTokens(aside.head) };
-    return { messages: [this.#head.message, ...values], tokens: this.#head.tokens + tokens };
+    const head = this.#headOf(aside);
+    return head === null ? { messages: [...values], tokens } : { messages: [head.message, ...values], tokens: head.tokens + tokens };
+  }
+
+  /** What stands for all parts that were put aside; null before the first. */
+  head(): string | null {
+    return this.#headOf(this.task()?.aside ?? null)?.message.text ?? null;
+  }
+
+  #headOf(aside: TaskState["aside"]): { message: { role: "user"; text: string }; tokens: number } | null {
+    const segment = aside?.segments.at(-1)?.id;
+    if (segment === undefined) return null;
+    if (this.#head?.segment !== segment) {
+      // The first version kept it in the task's state.
+      const text = this.#read<string>("head") ?? (aside as { head?: string } | null)?.head ?? "";
+      this.#head = { segment, message: { role: "user", text }, tokens: estimateTokens(text) };
+    }
+    return this.#head;
   }
 
   /** Rows of the whole transcript, from one number on. */
@@ -185,6 +199,7 @@ export class WorkerStore {
   save(change: Change, nowMs: number): void {
     this.putTask(change.task);
     for (const event of this.inbox.enter(change.events, nowMs)) this.#log.append(event, nowMs);
+    for (const event of change.events) if (event.kind === "task.compacted" && event.head !== undefined) this.#write("head", event.head);
     for (const message of change.messages) this.#sql.exec("INSERT INTO transcript (body) VALUES (?)", JSON.stringify(message));
     this.inbox.move(change);
     change.calls.forEach((call, at) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { estimateTokens, parseMessage, renderMessage } from "../../src/core/context.ts";
 import { compact } from "../../src/core/worker-compact.ts";
-import type { TaskState } from "../../src/core/worker-state.ts";
+import type { Change, TaskState } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { ModelMessage } from "../../src/protocol/model.ts";
 import { between, calling, command, threadId } from "../support/worker-fixtures.ts";
@@ -29,8 +29,12 @@ function transcript(steps: number, chars: number): { row: number; message: Model
   return messages.map((message, i) => ({ row: i + 1, message }));
 }
 
-const keptIn = (task: TaskState) => {
-  const item = parseMessage(task.aside?.head ?? "")?.items.find((each) => each.item === "kept");
+const headIn = (change: Change | null): string => {
+  const event = change?.events.findLast(({ kind }) => kind === "task.compacted");
+  return (event?.kind === "task.compacted" ? event.head : undefined) ?? "";
+};
+const keptIn = (change: Change | null) => {
+  const item = parseMessage(headIn(change))?.items.find((each) => each.item === "kept");
   if (item?.item !== "kept") throw new Error("nothing was kept");
   return item;
 };
@@ -48,23 +52,23 @@ const notes = [
 
 test("[WX1] [WX2] goal, facts, questions, people's words and every approach with its outcome stand for the part that is put aside", () => {
   const rows = transcript(40, 10_000);
-  const change = compact(between({ steps: 40 }), { rows, commands, notes });
+  const change = compact(between({ steps: 40 }), { rows, commands, notes, head: null });
   if (!change) throw new Error("a compaction");
-  const kept = keptIn(change.task);
-  expect(parseMessage(change.task.aside?.head ?? "")?.items[0]).toMatchObject({ item: "goal", goal: "Fix it." });
+  const kept = keptIn(change);
+  expect(parseMessage(headIn(change))?.items[0]).toMatchObject({ item: "goal", goal: "Fix it." });
   expect(kept.facts).toEqual(["The build needs the old compiler."]);
   expect(kept.questions).toEqual(["Which branch is released?"]);
   expect(kept.approaches).toHaveLength(41);
   expect(kept.approaches).toContainEqual({ step: 5, what: "Patching the parser", outcome: "breaks the printer" });
   expect(kept.approaches).toContainEqual({ step: 7, what: "try way 7", outcome: "try way 7 · exit 0" });
   expect(kept.said[0]?.text).toContain("word 1 ");
-  const texts = [change.task.aside?.head ?? "", ...rest(change.task, rows).map(({ message }) => JSON.stringify(message))];
+  const texts = [headIn(change), ...rest(change.task, rows).map(({ message }) => JSON.stringify(message))];
   expect(texts.reduce((sum, text) => sum + estimateTokens(text), 0)).toBeLessThan(limits.compactWorkerTokens / 2);
 });
 
 test("[R19] [WX1] what stays begins with a message, so that every call is with its results", () => {
   const rows = transcript(40, 10_000);
-  const change = compact(between(), { rows, commands, notes });
+  const change = compact(between(), { rows, commands, notes, head: null });
   const stays = change ? rest(change.task, rows).map(({ message }) => message) : [];
   expect(stays[0]?.role).toBe("user");
   const calls = stays.flatMap((message) => (message.role === "assistant" ? message.calls.map(({ callId }) => callId) : []));
@@ -73,34 +77,34 @@ test("[R19] [WX1] what stays begins with a message, so that every call is with i
 
 test("[WX1] a second compaction puts aside what came since, keeps what the first one kept, and both parts can be named", () => {
   const rows = transcript(80, 10_000);
-  const first = compact(between(), { rows: rows.slice(0, 160), commands, notes });
-  const second = first && compact(first.task, { rows, commands, notes });
+  const first = compact(between(), { rows: rows.slice(0, 160), commands, notes, head: null });
+  const second = first && compact(first.task, { rows, commands, notes, head: headIn(first) });
   if (!first || !second) throw new Error("two compactions");
   const [a, b] = second.task.aside?.segments ?? [];
   expect(b?.fromRow).toBe((a?.toRow ?? 0) + 1);
   expect(a?.id).not.toBe(b?.id);
-  expect(keptIn(second.task).approaches).toEqual(keptIn(first.task).approaches);
-  expect(keptIn(second.task).said.length).toBeGreaterThan(keptIn(first.task).said.length);
+  expect(keptIn(second).approaches).toEqual(keptIn(first).approaches);
+  expect(keptIn(second).said.length).toBeGreaterThan(keptIn(first).said.length);
 });
 
 test("[WX1] nothing is put aside while a step is open, or where one message is all there is", () => {
-  expect(compact(calling(), { rows: transcript(40, 10_000), commands, notes })).toBeNull();
-  expect(compact(between(), { rows: transcript(1, 100), commands, notes })).toBeNull();
+  expect(compact(calling(), { rows: transcript(40, 10_000), commands, notes, head: null })).toBeNull();
+  expect(compact(between(), { rows: transcript(1, 100), commands, notes, head: null })).toBeNull();
 });
 
 test("[W28] what people left out is put aside with all that came, and no compaction brings its words back", () => {
   const rows = transcript(6, 100).slice(0, 21);
   const task = between({ steps: 6, refused: { step: 6, leaveOut: "all", left: [6] } });
-  const change = compact(task, { rows, commands: [], notes: [] });
+  const change = compact(task, { rows, commands: [], notes: [], head: null });
   if (!change) throw new Error("a compaction");
   expect(rest(change.task, rows)).toEqual([]);
   expect(change.task.refused).toEqual({ step: 6, leaveOut: null, left: [6] });
   expect(change.task.notices.at(-1)).toContain(`row 6 of ${threadId}`);
-  expect(JSON.stringify([change.task.aside?.head, change.task.notices])).toContain("word 5");
-  expect(JSON.stringify([change.task.aside?.head, change.task.notices])).not.toContain("word 6");
+  expect(JSON.stringify([headIn(change), change.task.notices])).toContain("word 5");
+  expect(JSON.stringify([headIn(change), change.task.notices])).not.toContain("word 6");
   const later = transcript(40, 10_000);
-  const second = compact({ ...change.task, steps: 40 }, { rows: later, commands: [], notes: [] });
-  expect(keptIn(second?.task ?? task).said.map(({ seq }) => seq)).not.toContain(6);
+  const second = compact({ ...change.task, steps: 40 }, { rows: later, commands: [], notes: [], head: null });
+  expect(keptIn(second).said.map(({ seq }) => seq)).not.toContain(6);
 });
 
 test("[WX1] what the task was told stays: facts from the router, what was known at a hand-off, what a child found", () => {
@@ -114,9 +118,9 @@ test("[WX1] what the task was told stays: facts from the router, what was known 
     { item: "notice", text: `You are coder from here on. What is known: ${"the parser is slow ".repeat(2_000)}` },
     { item: "child", task: "tsk_b", title: "Read the docs", kind: "done", text: "They say nothing of it." },
   ]);
-  const change = compact(between({ steps: 40 }), { rows, commands, notes });
+  const change = compact(between({ steps: 40 }), { rows, commands, notes, head: null });
   if (!change) throw new Error("a compaction");
-  const { told, segment } = keptIn(change.task);
+  const { told, segment } = keptIn(change);
   expect(told).toEqual([
     "From the router: the release is on Friday.",
     expect.stringContaining("the parser is slow"),
@@ -124,6 +128,6 @@ test("[WX1] what the task was told stays: facts from the router, what was known 
   ]);
   expect(told[1]).toContain(`recall ${segment} has all of it`);
   // A second one tells the same.
-  const second = compact(change.task, { rows: [...rows, ...transcript(80, 10_000).slice(160)], commands, notes });
-  expect(keptIn(second?.task ?? between()).told.slice(0, 1)).toEqual(told.slice(0, 1));
+  const second = compact(change.task, { rows: [...rows, ...transcript(80, 10_000).slice(160)], commands, notes, head: headIn(change) });
+  expect(keptIn(second).told.slice(0, 1)).toEqual(told.slice(0, 1));
 });
