@@ -82,14 +82,15 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   async deliver(input: Rpc<"deliver">): Promise<{ throughSeq: number }> {
     const nowMs = Date.now();
     this.ctx.storage.transactionSync(() => {
-      const { releasedBy } = input;
+      const { releasedBy, again } = input;
       for (const arrival of arrivals(input, this.#store.cutOf(input.threadId))) {
         if (arrival.what === "passed") continue;
         const { item } = arrival;
         const { id: triggerId, threadId, seq, lane } = item;
-        if (!this.#store.inbox.takes(triggerId, releasedBy)) continue;
-        const ord = this.#log.append({ kind: "router.inbox", triggerId, threadId, threadSeq: seq, lane }, nowMs);
-        this.#store.inbox.enter(item, ord, nowMs, releasedBy);
+        if (!this.#store.inbox.takes(triggerId, { releasedBy, again })) continue;
+        const asked = again === undefined ? {} : { again };
+        const ord = this.#log.append({ kind: "router.inbox", triggerId, threadId, threadSeq: seq, lane, ...asked }, nowMs);
+        this.#store.inbox.enter(item, ord, nowMs, again ?? releasedBy);
         this.#ledger.memory.put(threadEntry(item, nowMs));
         if (arrival.what === "record") this.#ledger.commit(recordByGate(item, this.#store.meta().turn, releasedBy ?? ""), nowMs);
         if (arrival.what === "too_many_hops")

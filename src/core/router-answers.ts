@@ -1,5 +1,6 @@
 // Decisions that code makes for people and gates: a console's answer, and rows that nobody has to judge.
 import type { Principal } from "../protocol/principal.ts";
+import type { Verdict } from "../protocol/trigger.ts";
 import { authorityOf } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -44,3 +45,9 @@ export function recordByGate(item: QueuedTrigger, turn: number, releasedBy: stri
     effects: [],
   };
 }
+
+/** [RT8] What the gate kept from the router is a request now: an operator asks for it. What it let through stays what it was. */
+export const askedAgain = (verdict: Verdict): Verdict =>
+  verdict.outcome === "candidate" || verdict.outcome === "request"
+    ? verdict
+    : { outcome: "request", rule: "reprocess", reason: `An operator asks for a decision; the gate had said ${verdict.outcome}.` };

@@ -193,7 +193,11 @@ export type Delivery = {
   before: ThreadRow[];
   tasks: string[];
   releasedBy?: string;
+  again?: string;
 };
+
+/** What the model is told of it. */
+const againWords = "An operator asks for a decision about this: look at it anew.";
 
 export type Arrival =
   | { what: "queue"; item: QueuedTrigger }
@@ -204,12 +208,12 @@ export type Arrival =
   /** Derived of derived messages: a human looks before anything is said. */
   | { what: "too_many_hops"; item: QueuedTrigger };
 
-/** [RT3] What a delivery brings: rows up to the thread's cut belong to a worker, unless the worker gave them back. */
+/** [RT3] What a delivery brings: rows up to the thread's cut belong to a worker, unless the worker gave them back, [RT8] or an operator asks. */
 export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
   const before = delivery.before.flatMap(earlierRow).slice(-5);
   return delivery.rows.flatMap(({ row }): Arrival[] => {
     if (row.kind !== "trigger") return [];
-    if (delivery.releasedBy === undefined && row.seq <= cutSeq) return [{ what: "passed", triggerId: row.trigger.id }];
+    if (delivery.releasedBy === undefined && delivery.again === undefined && row.seq <= cutSeq) return [{ what: "passed", triggerId: row.trigger.id }];
     const item: QueuedTrigger = {
       kind: "trigger",
       id: row.trigger.id,
@@ -218,7 +222,12 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
       seq: row.seq,
       attempts: 0,
       tries: 0,
-      problem: delivery.releasedBy !== undefined && row.verdict.rule === handedBackRule ? row.verdict.reason : null,
+      problem:
+        delivery.again !== undefined
+          ? againWords
+          : delivery.releasedBy !== undefined && row.verdict.rule === handedBackRule
+            ? row.verdict.reason
+            : null,
       trigger: row.trigger,
       verdict: row.verdict,
       before,

@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
 import { ownerOf } from "../core/ids.ts";
-import { asFault, Fault } from "../protocol/fault.ts";
+import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { releasePolicy } from "../protocol/offer.ts";
 import { fromD1 } from "../storage/from-d1.ts";
@@ -10,6 +10,7 @@ import { readHeldOffers } from "../storage/held-offers.ts";
 import { readReleasePolicy, saveReleasePolicy } from "../storage/release-policy.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
 import { bodyOf } from "./console-body.ts";
+import { remote } from "./console-objects.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
 export const offersDoor = new Hono<ConsoleEnv>();
@@ -52,13 +53,4 @@ function ofPath(c: ConsoleContext) {
   const threadId = /^out_[a-z0-9]+-[a-z0-9]+$/.test(id) ? ownerOf(id, "thr") : null;
   if (threadId === null) throw new Fault("not_found", `There is no offer ${id.slice(0, 80)}.`);
   return { id, thread: c.env.THREAD.getByName(threadId) };
-}
-
-/** An error of another object arrives without its class. */
-async function remote<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    throw asFault(error) ?? error;
-  }
 }

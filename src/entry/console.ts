@@ -16,13 +16,13 @@ import type {
   ThreadAnswer,
 } from "../protocol/console.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
-import { decisionId, endpointId, personId, taskId, threadId, triggerId } from "../protocol/ids.ts";
+import { decisionId, endpointId, personId, taskId, threadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { type SchedulesAnswer, scheduleChanges, scheduleName, scheduleText, scheduleTime } from "../protocol/schedule.ts";
 import { finalStatuses } from "../protocol/task.ts";
 import { amendments, inputModes, moveTo } from "../protocol/trigger.ts";
-import { listEndpoints, listTasks, type Objects, readDecision, readTask, readWhy } from "../storage/console-reads.ts";
+import { listEndpoints, listTasks, readDecision, readTask } from "../storage/console-reads.ts";
 import { createEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
@@ -32,11 +32,13 @@ import { boardSocket, boardTicket } from "./console-board.ts";
 import { bodyOf } from "./console-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
 import { metricsDoor } from "./console-metrics.ts";
+import { objectsOf, remote } from "./console-objects.ts";
 import { offersDoor } from "./console-offers.ts";
 import { marksDoor, policiesDoor, speculationDoor } from "./console-policies.ts";
 import { profilesDoor } from "./console-profiles.ts";
 import { rulesDoor } from "./console-rules.ts";
 import { searchDoor } from "./console-search.ts";
+import { triggersDoor } from "./console-triggers.ts";
 
 /** A full list of gate rules is the largest. */
 const maxBodyBytes = 256 * 1024;
@@ -203,12 +205,6 @@ consoleDoor.get("/decisions/:id", async (c) => {
   return c.json({ ...answer, ...(mark ? { mark } : {}) } satisfies DecisionAnswer);
 });
 
-consoleDoor.get("/triggers/:id/why", async (c) => {
-  const id = idOf(c, triggerId, "trigger");
-  const why = await remote(readWhy(objectsOf(c), id));
-  return c.json(found(why, `No trigger ${id} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`));
-});
-
 consoleDoor.get("/endpoints", async (c) => c.json({ endpoints: await fromD1(c.env.DB, listEndpoints) } satisfies EndpointsAnswer));
 
 consoleDoor.post("/endpoints/enrolment", async (c) => {
@@ -319,18 +315,12 @@ consoleDoor.route("/metrics", metricsDoor);
 consoleDoor.route("/profiles", profilesDoor);
 consoleDoor.route("/speculation", speculationDoor);
 consoleDoor.route("/decisions", marksDoor);
+consoleDoor.route("/triggers", triggersDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
 consoleDoor.route("/search", searchDoor);
 
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);
-});
-
-const objectsOf = (c: ConsoleContext): Objects => ({
-  thread: (id) => c.env.THREAD.getByName(id),
-  worker: (id) => c.env.WORKER_SESSION.getByName(id),
-  endpoint: (id) => c.env.ENDPOINT.getByName(id),
-  router: c.env.ROUTER.getByName(routerName),
 });
 
 /**
@@ -358,15 +348,6 @@ const settledOf = async <T>(work: Promise<T>): Promise<PromiseSettledResult<T>> 
   const [result] = await Promise.allSettled([work]);
   return result;
 };
-
-/** An error of another object arrives without its class: it becomes a fault again, so that its sentence reaches the page. */
-async function remote<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    throw asFault(error) ?? error;
-  }
-}
 
 function found<T>(value: T | null, sentence: string): T {
   if (value === null) throw new Fault("not_found", sentence);

@@ -47,7 +47,8 @@ export type ThreadEvent =
   | { kind: "thread.marked"; outboundId: string; wrong: boolean; by: Principal };
 
 export type RouterEvent =
-  | { kind: "router.inbox"; triggerId: string; threadId: string; threadSeq: number; lane: Lane }
+  /** `again`: an operator asked for another decision, by this word. */
+  | { kind: "router.inbox"; triggerId: string; threadId: string; threadSeq: number; lane: Lane; again?: string }
   | { kind: "router.report"; report: Report }
   /** Cost ledger: reserve, then settle. */
   | {

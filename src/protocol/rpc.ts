@@ -107,7 +107,10 @@ interface MindRpc extends ObjectRpc {
 }
 
 export interface RouterRpc extends MindRpc {
-  /** Rows of an unsubscribed thread, for a decision. `releasedBy`: an ended task gives back rows that it did not consume. */
+  /**
+   * Rows of an unsubscribed thread, for a decision. `releasedBy`: an ended task gives back rows that it did not consume. `again`: an
+   * operator asks to have known rows decided once more; the same word counts once.
+   */
   deliver(input: {
     threadId: ThreadId;
     rows: DeliveredRow[];
@@ -115,6 +118,7 @@ export interface RouterRpc extends MindRpc {
     before: ThreadRow[];
     tasks: TaskId[];
     releasedBy?: TaskId;
+    again?: string;
   }): Promise<{ throughSeq: number }>;
   /** A subscribed thread has new rows: looked at in the next turn, wakes nobody. */
   moved(input: { threadId: ThreadId; headSeq: number }): Promise<void>;

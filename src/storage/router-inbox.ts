@@ -35,10 +35,16 @@ export class RouterInbox {
     return this.#row(id)?.state ?? null;
   }
 
-  /** Whether an item enters: it is not known, or a worker gives it back that got it instead of a decision, for the first time. */
-  takes(id: string, releasedBy = ""): boolean {
+  /**
+   * Whether an item enters: it is not known, or a worker gives it back that got it instead of a decision, for the first time.
+   * [RT8] Or somebody asks for another decision (`again`), for the first time by this word and while none is awaited.
+   */
+  takes(id: string, by: { releasedBy?: string | undefined; again?: string | undefined } = {}): boolean {
     const known = this.#row(id);
-    return !known || (releasedBy !== "" && known.state === "passed" && !known.released_by.split(" ").includes(releasedBy));
+    if (!known) return true;
+    const giver = by.again ?? by.releasedBy;
+    const may = by.again === undefined ? known.state === "passed" : known.state !== "queued";
+    return giver !== undefined && may && !known.released_by.split(" ").includes(giver);
   }
 
   /** Enters an item that is taken. `ord`: the row of the log that says so, of the same transaction. */

@@ -28,7 +28,7 @@ export const mutants: Mutant[] = [
     invariant: "R1",
     does: "The router acknowledges rows and keeps none of them.",
     file: "durable-objects/router.ts",
-    from: "if (!this.#store.inbox.takes(triggerId, releasedBy)) continue;",
+    from: "if (!this.#store.inbox.takes(triggerId, { releasedBy, again })) continue;",
     to: "if (item.attempts >= 0) continue;",
     project: "workerd",
     tests: ["test/workerd/router-crash.test.ts"],

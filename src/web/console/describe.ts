@@ -135,7 +135,9 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "task.reopened":
       return withDetail({ filter: "work", text: `Opened again by ${event.by.name}`, ids: [event.id] }, event.text);
     case "router.inbox":
-      return { filter: "detail", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] };
+      return event.again === undefined
+        ? { filter: "detail", text: `Waits for the router's next turn (${event.lane} lane)`, ids: [event.triggerId] }
+        : { filter: "decided", text: "An operator asked for another decision", ids: [event.triggerId] };
     case "router.report":
       return withDetail(
         {

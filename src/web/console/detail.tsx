@@ -12,7 +12,7 @@ import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
 import { SayToTask } from "./say-to-task.tsx";
-import { api, change } from "./store.ts";
+import { api, change, question } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
 
 const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
@@ -263,13 +263,30 @@ export function DecisionPage(props: { id: string }) {
   );
 }
 
+function askAgain(triggerId: string): void {
+  question.value = {
+    title: "Decide about this again?",
+    text: "The router looks at it anew, with the authority of whoever said it. What was said and started before stays; it may answer a second time.",
+    yes: "Decide again",
+    run: () =>
+      change(() => api("POST", `triggers/${triggerId}/reprocess`, { id: crypto.randomUUID() }), "The router looks at it in its next turn."),
+  };
+}
+
 /** The answer in words: each step that the trigger took, in order. */
 export function WhyPage(props: { id: string; board: BoardState }) {
   const answer = useAnswer<WhyAnswer>(`triggers/${props.id}/why`, props.board.decisions[0]?.decisionId);
   return (
     <Answer of={answer}>
       {(why) => (
-        <Panel title="Why was this (not) answered?">
+        <Panel
+          title="Why was this (not) answered?"
+          aside={
+            <button type="button" class="btn" onClick={() => askAgain(why.trigger.id)}>
+              Decide again
+            </button>
+          }
+        >
           <blockquote class="asked" dir="auto">
             {why.trigger.text || why.trigger.kind}
           </blockquote>
