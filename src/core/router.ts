@@ -213,7 +213,8 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
   const before = delivery.before.flatMap(earlierRow).slice(-5);
   return delivery.rows.flatMap(({ row }): Arrival[] => {
     if (row.kind !== "trigger") return [];
-    if (delivery.releasedBy === undefined && delivery.again === undefined && row.seq <= cutSeq) return [{ what: "passed", triggerId: row.trigger.id }];
+    if (delivery.releasedBy === undefined && delivery.again === undefined && row.seq <= cutSeq)
+      return [{ what: "passed", triggerId: row.trigger.id }];
     const item: QueuedTrigger = {
       kind: "trigger",
       id: row.trigger.id,

@@ -3,6 +3,7 @@ import { childId, makeId, triggerIdOf } from "../../src/core/ids.ts";
 import type { CommandState } from "../../src/protocol/command.ts";
 import type { SwitchyardEvent } from "../../src/protocol/events.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
+import type { Report } from "../../src/protocol/task.ts";
 import type { OutboundIntent } from "../../src/protocol/thread.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { checkHistory, type ObjectLog } from "../support/history.ts";
@@ -53,6 +54,18 @@ const decision = (decisionId: string, settles: string[], turn = 1): SwitchyardEv
   by: "model",
   effects: [],
 });
+const end: Report = {
+  id: childId("rep", task, "1"),
+  taskId: task,
+  kind: "done",
+  title: "Run the tests",
+  text: "Done.",
+  threadId: thread,
+  authority: "member",
+  tainted: false,
+  status: "done",
+  atMs: 0,
+};
 const inbox = (itemId: string, threadSeq?: number): SwitchyardEvent => ({
   kind: "task.inbox",
   itemId,
@@ -102,9 +115,10 @@ const good = (): Histories => ({
   router: [
     { kind: "router.inbox", triggerId: trigger("d1").id, threadId: thread, threadSeq: 1, lane: "team" },
     ...turnModel(1),
-    decision("dec_1", [trigger("d1").id]),
+    { ...decision("dec_1", [trigger("d1").id]), taskId: task } as SwitchyardEvent,
+    { kind: "router.report", report: end },
     ...turnModel(2),
-    decision("dec_2", [childId("rep", task, "1")], 2),
+    decision("dec_2", [end.id], 2),
   ],
   task: [
     inbox("row1", 1),
@@ -117,6 +131,7 @@ const good = (): Histories => ({
     tool("done"),
     model(2, "reserve", ["row3", `result:${command}`]),
     model(2, "settle"),
+    { kind: "task.report", report: end },
     { kind: "task.status", from: "running", to: "done", why: "reported" },
     inbox("row4", 4),
   ],
@@ -250,6 +265,8 @@ describe("the history checker", () => {
           { kind: "router.model", turn: 1, step: 1, lane: "team", phase: "failed", model: "m", items: [] },
         ]),
     ],
+    ["Q17", "an end that the router never heard of", ({ router }) => replace(router, (e) => e.kind === "router.report", [])],
+    ["Q17", "a task that ended without a word", ({ task: log }) => replace(log, (e) => e.kind === "task.report", [])],
     ["R22", "an answer without a reservation", ({ task: log }) => replace(log, (e) => e.kind === "task.model", [])],
     ["R22", "a turn without a reservation", ({ router }) => replace(router, (e) => e.kind === "router.model", [])],
   ];

@@ -47,6 +47,7 @@ export function checkHistory(logs: readonly ObjectLog[]): string[] {
       ...toolCalls(log),
       ...calledByAnswers(log),
       ...statusChain(log),
+      ...endIsTold(log, history),
     ]),
     ...history.endpoints.flatMap((log) => commands(log, history)),
   ];
@@ -283,8 +284,12 @@ function seenAtOnce(log: ObjectLog): string[] {
   const found: string[] = [];
   const waiting = new Set<string>();
   let begun = 0;
+  let ended = false;
   for (const { event } of log.events) {
-    if (event.kind === "task.inbox") waiting.add(event.itemId);
+    // What an ended task gets, or had not read, is no input of its next life: it went back, or was our own word.
+    if (event.kind === "task.status") ended = finalStatuses.includes(event.to);
+    if (ended) waiting.clear();
+    else if (event.kind === "task.inbox") waiting.add(event.itemId);
     if (event.kind === "task.skipped") waiting.delete(event.itemId);
     if (event.kind === "task.backlog") {
       if (event.change === "hold" || event.change === "withdraw") waiting.delete(event.itemId);
@@ -350,6 +355,19 @@ function statusChain(log: ObjectLog): string[] {
     now = to;
     return found;
   });
+}
+
+/** [Q17] The end of a task that the router started is a row of the router's inbox. */
+function endIsTold(log: ObjectLog, { routers }: History): string[] {
+  const started = routers.some((router) =>
+    only(router, "router.decision").some(({ event }) => event.tool === "dispatch" && event.taskId === log.object),
+  );
+  const last = only(log, "task.status").at(-1)?.event.to;
+  if (!started || last === undefined || !finalStatuses.includes(last)) return [];
+  const told = new Set(routers.flatMap((router) => only(router, "router.report").map(({ event }) => event.report.id)));
+  const ends = only(log, "task.report").flatMap(({ event: { report } }) => (finalStatuses.includes(report.status) ? [report.id] : []));
+  const untold = ends.filter((id) => !told.has(id)).map((id) => `Q17: the router never got ${id}, the end of ${log.object}`);
+  return ends.length === 0 ? [`Q17: ${log.object} ended as ${last} and reported it to nobody`] : untold;
 }
 
 const order = ["queued", "sent", "accepted", "started", "settled"] as const;

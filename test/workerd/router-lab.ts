@@ -1,12 +1,14 @@
 // What tests of the router need: an object of its own, rows to deliver, a scripted model, and looks into log and effects.
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { afterEach, expect } from "vitest";
 import type { EffectRow } from "../../src/core/router-plan.ts";
-import { type Env, readConfig } from "../../src/env.ts";
+import { type Env, readConfig, routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
-import type { RouterRpc } from "../../src/protocol/rpc.ts";
+import type { ObjectRpc, RouterRpc } from "../../src/protocol/rpc.ts";
 import type { ThreadRow } from "../../src/protocol/thread.ts";
 import type { Trigger, Verdict } from "../../src/protocol/trigger.ts";
+import { checkHistory, type ObjectLog } from "../support/history.ts";
 import { type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 
@@ -19,6 +21,35 @@ export const unique = (): string => `word${Date.now().toString(36)}n${++count}`;
 
 export type Lab = { token: string; readonly router: RouterRpc & { fetch(request: Request): Promise<Response> } };
 
+const made: Lab[] = [];
+
+// Whatever a test did, the logs of its routers must hold every rule.
+afterEach(async () => {
+  for (const lab of made.splice(0)) {
+    const logged = await lab.router.events({ afterSeq: 0, limit: 20_000 });
+    expect(checkHistory([{ object: `router-${lab.token}`, kind: "router", events: logged }])).toEqual([]);
+  }
+});
+
+/** When all is at rest: the logs of these threads, of the tasks that followed them, and of the deployment's router hold every rule. */
+export async function holdsAtRest(threads: Iterable<string>): Promise<void> {
+  const read = async (kind: ObjectLog["kind"], object: string, from: ObjectRpc): Promise<ObjectLog> => ({
+    object,
+    kind,
+    events: await from.events({ afterSeq: 0, limit: 20_000 }),
+  });
+  let found: string[] = [];
+  const look = async (): Promise<boolean> => {
+    const logs = await Promise.all([...threads].map((id) => read("thread", id, objects.THREAD.getByName(id))));
+    const events = logs.flatMap((log) => log.events.map(({ event }) => event));
+    const followers = new Set(events.flatMap((event) => (event.kind === "thread.subscribed" ? [event.taskId] : [])));
+    const tasks = await Promise.all([...followers].map((id) => read("task", id, objects.WORKER_SESSION.getByName(id))));
+    found = checkHistory([await read("router", routerName, objects.ROUTER.getByName(routerName)), ...logs, ...tasks]);
+    return found.length === 0;
+  };
+  await until("a history without a violation", look, 5_000).catch(() => expect(found).toEqual([]));
+}
+
 /** A router of its own; `token` goes into the texts by which its model is scripted. Its model has two seconds for an answer. */
 export async function newLab(): Promise<Lab> {
   const token = unique();
@@ -29,6 +60,7 @@ export async function newLab(): Promise<Lab> {
       return objects.ROUTER.getByName(`router-${token}`);
     },
   };
+  made.push(lab);
   await modelTimeout(lab, 2_000);
   return lab;
 }

@@ -1,7 +1,7 @@
 // Threads and workers, many to many, over the real objects of the deployment.
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { defaultRules, judge } from "../../src/core/gate.ts";
 import { makeId, triggerIdOf } from "../../src/core/ids.ts";
 import { type Env, routerName } from "../../src/env.ts";
@@ -10,6 +10,7 @@ import type { TaskStart } from "../../src/protocol/task.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { member, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
+import { holdsAtRest } from "./router-lab.ts";
 
 const objects = env as unknown as Env;
 let count = 0;
@@ -33,9 +34,13 @@ const issueTrigger = (name: string, thread: string, text: string): Trigger => ({
   // No channel is under test: what is said here stays in the ledger of the web.
   source: "github",
 });
+const touched = new Set<string>();
 async function append(trigger: Trigger, outcome: "request" | "candidate" | "record" = "request") {
+  touched.add(trigger.threadId);
   return objects.THREAD.getByName(trigger.threadId).append({ trigger, verdict: { outcome, rule: "test", reason: "asked" } });
 }
+
+afterEach(() => holdsAtRest(touched));
 
 /** A task that follows a thread of its own and answers there. */
 async function startTask(token: string, thread: string): Promise<{ taskId: string; threadId: string; asked: Trigger }> {
