@@ -5,7 +5,7 @@
 import { isOpen } from "../src/core/router.ts";
 import type { EffectResult, EffectRow, PlannedDecision, RouterEffect } from "../src/core/router-plan.ts";
 import { changeSchedule, pausedDecision, runDecision, type ScheduleEdit, setSchedule } from "../src/core/router-schedule.ts";
-import { afterRun, isOver, planDue, runDecided, runSaid, scheduleIdOf, timeWords } from "../src/core/schedule.ts";
+import { afterRun, isOver, missedByChange, planDue, runDecided, runSaid, scheduleIdOf, timeWords } from "../src/core/schedule.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Schedule, ScheduleChange, ScheduleLine, ScheduleRun, ScheduleSetting } from "../src/protocol/schedule.ts";
 import type { Report } from "../src/protocol/task.ts";
@@ -46,21 +46,25 @@ export class RouterClock {
     const plan = planDue(schedule, this.#rows.isBusy(schedule.id), nowMs);
     if (plan === null) return;
     this.#rows.put(plan.schedule, nowMs);
-    const { log } = this.#ledger;
-    const about = { kind: "router.schedule" as const, scheduleId: schedule.id, name: schedule.name };
-    if (plan.receipt !== null) {
-      const { missed, detail, dueMs } = plan.receipt;
-      this.#rows.putRun(plan.receipt);
-      log.append({ ...about, what: "missed", dueMs, missed, detail }, nowMs, plan.receipt.id);
-    }
+    if (plan.receipt !== null) this.#missed(schedule, plan.receipt, nowMs);
     if (plan.run === null) return;
     this.#rows.putRun(plan.run);
-    log.append({ ...about, what: "due", dueMs: plan.run.dueMs, triggerId: plan.run.id }, nowMs, `due:${plan.run.id}`);
+    const about = { kind: "router.schedule" as const, scheduleId: schedule.id, name: schedule.name };
+    this.#ledger.log.append({ ...about, what: "due", dueMs: plan.run.dueMs, triggerId: plan.run.id }, nowMs, `due:${plan.run.id}`);
     this.#ledger.commit(runDecision(schedule, plan.run, this.#ledger.store.meta().turn), nowMs);
+  }
+
+  #missed({ id: scheduleId, name }: Schedule, receipt: ScheduleRun, nowMs: number): void {
+    const { missed, detail, dueMs } = receipt;
+    this.#rows.putRun(receipt);
+    this.#ledger.log.append({ kind: "router.schedule", scheduleId, name, what: "missed", dueMs, missed, detail }, nowMs, receipt.id);
   }
 
   /** Inside a transaction: a schedule is set or changed. */
   #apply({ schedule, what }: ScheduleEdit, nowMs: number): void {
+    const before = this.#rows.get(schedule.id);
+    const receipt = before === null ? null : missedByChange(before, nowMs);
+    if (before !== null && receipt !== null) this.#missed(before, receipt, nowMs);
     this.#rows.put(schedule, nowMs);
     const about = { kind: "router.schedule" as const, scheduleId: schedule.id, name: schedule.name };
     this.#ledger.log.append(

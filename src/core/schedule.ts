@@ -6,7 +6,7 @@ import type { OutboundState } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import { makeId, triggerIdOf } from "./ids.ts";
 
-/** Due instants that one receipt counts exactly. */
+/** Due instants of a calendar that one receipt counts exactly: each has to be looked up. */
 const maxCounted = 5_000;
 
 export const scheduleIdOf = (threadId: string, name: string): string => makeId("sch", threadId, name.trim().toLowerCase());
@@ -84,6 +84,38 @@ export function nextDue(when: ScheduleWhen, zone: string, afterMs: number): numb
   }
 }
 
+type DueInstants = {
+  last: number;
+  count: number;
+  next: number | null;
+  /** The calendar has more of them than were counted. */
+  more: boolean;
+};
+
+/** The instants from one that is due up to now. */
+function dueUpTo({ when, zone }: Pick<Schedule, "when" | "zone">, firstMs: number, nowMs: number): DueInstants {
+  switch (when.kind) {
+    case "once":
+      return { last: firstMs, count: 1, next: null, more: false };
+    case "every": {
+      const count = Math.floor((nowMs - firstMs) / when.everyMs) + 1;
+      const last = firstMs + (count - 1) * when.everyMs;
+      return { last, count, next: last + when.everyMs, more: false };
+    }
+    case "cron": {
+      let [last, count] = [firstMs, 1];
+      let next = nextDue(when, zone, last);
+      for (; next !== null && next <= nowMs && count < maxCounted; count++) {
+        last = next;
+        next = nextDue(when, zone, last);
+      }
+      if (next === null || next > nowMs) return { last, count, next, more: false };
+      const latest = calendar(when.cron, zone).previousRuns(1, new Date(nowMs))[0]?.getTime() ?? last;
+      return { last: Math.max(last, latest), count, next: nextDue(when, zone, nowMs), more: true };
+    }
+  }
+}
+
 export type DuePlan = {
   schedule: Schedule;
   /** The run to start; null when the one before is still under way. */
@@ -97,16 +129,7 @@ export type DuePlan = {
  */
 export function planDue(schedule: Schedule, busy: boolean, nowMs: number): DuePlan | null {
   if (schedule.state !== "active" || schedule.nextMs === null || schedule.nextMs > nowMs) return null;
-  const { when, zone } = schedule;
-  let last = schedule.nextMs;
-  let count = 1;
-  let next = nextDue(when, zone, last);
-  while (next !== null && next <= nowMs && count < maxCounted) {
-    last = next;
-    count += 1;
-    next = nextDue(when, zone, last);
-  }
-  if (next !== null && next <= nowMs) next = nextDue(when, zone, nowMs);
+  const { last, count, next, more } = dueUpTo(schedule, schedule.nextMs, nowMs);
   const missed = busy ? count : count - 1;
   const triggerId = triggerIdOf(schedule.thread.source, deliveryIdOf(schedule, last), schedule.thread.threadId);
   const about = { scheduleId: schedule.id, atMs: nowMs, taskId: null };
@@ -123,9 +146,15 @@ export function planDue(schedule: Schedule, busy: boolean, nowMs: number): DuePl
             execution: "missed",
             delivery: "none",
             missed,
-            detail: busy ? "the run before was still under way" : "nobody was awake at the time",
+            detail: `${busy ? "the run before was still under way" : "nobody was awake at the time"}${more ? "; they were more than could be counted" : ""}`,
           },
   };
+}
+
+/** [RS3] What is due and did not run when somebody changes the schedule is missed: nobody who pauses it wants it to run first. */
+export function missedByChange(schedule: Schedule, nowMs: number): ScheduleRun | null {
+  const receipt = planDue(schedule, true, nowMs)?.receipt ?? null;
+  return receipt && { ...receipt, detail: "it was changed before it ran" };
 }
 
 const deliveryIdOf = (schedule: Schedule, dueMs: number): string => `schedule:${schedule.id}:${dueMs}`;

@@ -8,6 +8,7 @@ import {
   isOver,
   localTime,
   nextDue,
+  missedByChange,
   planDue,
   readTime,
   runDecided,
@@ -130,6 +131,30 @@ describe("what is due", () => {
         expect(covered).toBe(Math.floor(now / 30_000));
       }),
     );
+  });
+
+  test("[RS3] of however many missed instants the last one runs, and the next is after now", () => {
+    const tick = schedule({ kind: "every", everyMs: 30_000, anchorMs: 0 }, { nextMs: 60_000 });
+    const late = 60_000 + 20_000 * 30_000;
+    expect(planDue(tick, false, late)).toMatchObject({
+      run: { dueMs: late },
+      receipt: { dueMs: 60_000, missed: 20_000, detail: "nobody was awake at the time" },
+      schedule: { nextMs: late + 30_000 },
+    });
+    // A calendar is counted up to a number, and says that it was more.
+    const minutes = schedule({ kind: "cron", cron: "* * * * *" }, { nextMs: 60_000, zone: "Europe/Berlin" });
+    expect(planDue(minutes, false, 6_000 * 60_000 + 30_000)).toMatchObject({
+      run: { dueMs: 6_000 * 60_000 },
+      receipt: { missed: 4_999, detail: expect.stringContaining("more than could be counted") },
+      schedule: { nextMs: 6_001 * 60_000 },
+    });
+  });
+
+  test("[RS3] what is due and did not run when the schedule is changed is missed, not run and not forgotten", () => {
+    const tick = schedule({ kind: "every", everyMs: 30_000, anchorMs: 0 }, { nextMs: 60_000 });
+    expect(missedByChange(tick, 59_999)).toBeNull();
+    expect(missedByChange(tick, 125_000)).toMatchObject({ execution: "missed", dueMs: 60_000, missed: 3, detail: "it was changed before it ran" });
+    expect(missedByChange({ ...tick, state: "paused" }, 125_000)).toBeNull();
   });
 
   test("[RS3] no run starts beside one that is under way; a clock that goes back fires nothing twice", () => {
