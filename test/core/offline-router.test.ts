@@ -5,7 +5,6 @@ import { probe } from "../../src/core/router-faults.ts";
 import { type MemoryEntry, renderFound } from "../../src/core/router-memory.ts";
 import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
-import { readIntents } from "../../src/llm/offline/read-intents.ts";
 import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Lane } from "../../src/protocol/principal.ts";
@@ -172,14 +171,69 @@ describe("The offline router", () => {
     expect(countWords(help)).toBeLessThanOrEqual(limits.maxInstantWords);
   });
 
-  it.each([
-    ["run only the login tests", "project"],
-    ["run `npm test`", "command"],
-    ["list files", "list"],
-    ["count lines in README.md", "count"],
-    ["what changed?", "changes"],
-  ])("knows the form of its help: %s", (form, kind) => {
-    expect(readIntents(markData(form)).map((intent) => intent.kind)).toEqual([kind]);
+  it("[RS1] [RD9] does what its help lists, each form of it, and the help lists nothing else", () => {
+    const nightly: RouterItem = {
+      item: "schedules",
+      now: "2026-11-30 12:00",
+      zone: "UTC",
+      list: [
+        {
+          id: "sch_a",
+          name: "nightly",
+          when: "every day at 03:00 (UTC)",
+          next: "2026-12-01 03:00",
+          by: "Member One",
+          text: "run the tests",
+        },
+      ],
+    };
+    const forms: [listed: string, said: string, tool: string][] = [
+      ["run the tests (only the login tests)", "run only the login tests", "dispatch"],
+      ["build", "build", "dispatch"],
+      ["lint", "lint", "dispatch"],
+      ["typecheck", "typecheck", "dispatch"],
+      ["`any command`", "run `npm ls`", "dispatch"],
+      ["search for “text”", "search for “text”", "dispatch"],
+      ["find *.md", "find *.md", "dispatch"],
+      ["list files", "list files", "dispatch"],
+      ["show README.md", "show README.md", "dispatch"],
+      ["count lines in FILE", "count lines in README.md", "dispatch"],
+      ["what changed?", "what changed?", "dispatch"],
+      ["what is going on?", "what is going on?", "reply"],
+      ["stop", "stop", "cancel"],
+      ["every day at 9 run the tests", "every day at 9 run the tests", "schedule"],
+      ["every monday at 8:30", "every monday at 8:30 run the tests", "schedule"],
+      ["in 10 minutes", "in 10 minutes run the tests", "schedule"],
+      ["at 2026-12-01 09:00", "at 2026-12-01 09:00 run the tests", "schedule"],
+      ["list schedules", "list schedules", "reply"],
+      ...["pause", "resume", "cancel"].map((change): [string, string, string] => [
+        "pause/resume/cancel schedule NAME",
+        `${change} schedule nightly`,
+        "schedule",
+      ]),
+      ["remember (for the team) that …", "remember for the team that we deploy on Fridays", "remember"],
+      ["what do you remember?", "what do you remember?", "find"],
+      ["stop reacting to NAME", "stop reacting to renovate", "set_policy"],
+      ["mute acme/app", "mute acme/app", "set_policy"],
+      ["acme/app#12", "mute acme/app#12", "set_policy"],
+      ["list policies", "list policies", "set_policy"],
+      ["policy NAME: words", "policy calm: be quiet at night", "set_policy"],
+      ["switch policy NAME off", "switch policy calm off", "set_policy"],
+      ["undo rul_…", "undo rul_abcdefghijklmn", "set_policy"],
+    ];
+    const owner = { from: { role: "owner" as const, name: "Owner One" } };
+    for (const [, said, tool] of forms) {
+      const calls = ask([machines(studio), tasks([task("tsk_a", "Run the tests")]), nightly, trigger(said, owner)]);
+      expect([said, calls[0]?.tool]).toEqual([said, tool]);
+      expect(reply(calls)).not.toMatch(/did not understand|beyond the offline model/);
+    }
+    const lines = reply(ask([trigger("help")]))
+      .split("\n")
+      .filter((line) => line.startsWith("- "))
+      .map((line) => line.slice(2).replace(/^owners: /, ""));
+    const listed = [...new Set(forms.map(([form]) => form))].sort((x, y) => y.length - x.length);
+    const left = listed.reduce((text, form) => text.replace(form, ""), lines.join("\n"));
+    expect(left.replace(/\bor\b|[,;\s]/g, "")).toBe("");
   });
 
   describe("is quiet where an answer would only disturb", () => {

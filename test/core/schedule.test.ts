@@ -7,8 +7,8 @@ import {
   cronWords,
   isOver,
   localTime,
-  nextDue,
   missedByChange,
+  nextDue,
   planDue,
   readTime,
   runDecided,
@@ -153,7 +153,12 @@ describe("what is due", () => {
   test("[RS3] what is due and did not run when the schedule is changed is missed, not run and not forgotten", () => {
     const tick = schedule({ kind: "every", everyMs: 30_000, anchorMs: 0 }, { nextMs: 60_000 });
     expect(missedByChange(tick, 59_999)).toBeNull();
-    expect(missedByChange(tick, 125_000)).toMatchObject({ execution: "missed", dueMs: 60_000, missed: 3, detail: "it was changed before it ran" });
+    expect(missedByChange(tick, 125_000)).toMatchObject({
+      execution: "missed",
+      dueMs: 60_000,
+      missed: 3,
+      detail: "it was changed before it ran",
+    });
     expect(missedByChange({ ...tick, state: "paused" }, 125_000)).toBeNull();
   });
 

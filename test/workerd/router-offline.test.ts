@@ -1,11 +1,12 @@
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { expect, test } from "vitest";
-import { readConfig } from "../../src/env.ts";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect, test, vi } from "vitest";
+import { readConfig, routerName } from "../../src/env.ts";
 import { owner } from "../support/router-fixtures.ts";
 import { append, decided, decisions, type Lab, newLab, objects, saidIn, say, settled } from "./router-lab.ts";
+import { eventually, invite, Page, session } from "./widget-page.ts";
 
 /** The router decides with the model that needs no key: from its next life on, it makes its model when it wakes. */
-async function useOffline(lab: Lab): Promise<void> {
+async function useOffline(lab: Pick<Lab, "router">): Promise<void> {
   await runInDurableObject(lab.router as never, (instance: never) => {
     Object.assign(readConfig((instance as { env: typeof objects }).env).model.router, { provider: "offline", modelName: "offline" });
   });
@@ -46,4 +47,53 @@ test("[RD9] a bare yes after a proposed rule saves nothing and is answered with 
   const line = /^Say “(confirm rul_[a-z0-9]+)”/.exec(shown)?.[1];
   expect(told).toContain(`Say “${line}”: only that line`);
   expect((await decisions(lab)).map(({ reason }) => reason).join()).not.toContain("saved");
+});
+
+test("[RS1] [RS3] [RS6] without a real model too a member sets, lists, changes and ends schedules in the widget, and one that is due is answered there", async () => {
+  const here = {
+    get router() {
+      return objects.ROUTER.getByName(routerName);
+    },
+  };
+  await useOffline(here);
+  const page = await Page.ready(await session((await invite("Ana")).token));
+  const replies = (): string[] => page.rows().flatMap(({ row }) => (row.kind === "reply" ? [row.text] : []));
+  let said = 0;
+  const ask = async (text: string): Promise<string> => {
+    const known = replies().length;
+    page.message(`message-${++said}`, text);
+    await page.until(`the answer to ${text}`, () => replies().length > known);
+    return replies().at(-1) ?? "";
+  };
+  const list = async () => (await here.router.schedules()).schedules;
+  expect(await ask("every weekday at 9:30 (Europe/Berlin) run the tests")).toContain("Scheduled “run the tests” every weekday at 09:30");
+  expect(await ask("every 10 minutes what is going on?")).toContain("Scheduled “what is going on” every 10 minutes");
+  expect(await ask("in 2 hours search for “todo”")).toContain("in 2 hours");
+  // The same name again takes the place of the first.
+  expect(await ask("every 20 minutes what is going on?")).toContain("every 20 minutes");
+  expect((await list()).map(({ name, words, state }) => [name, words.replace(/^once at .*/, "once"), state]).sort()).toEqual([
+    ["run the tests", "every weekday at 09:30 (Europe/Berlin)", "active"],
+    ["search for todo", "once", "active"],
+    ["what is going on", "every 20 min", "active"],
+  ]);
+  await evictDurableObject(here.router as never);
+  expect(await ask("list schedules")).toMatch(
+    /- run the tests: every weekday at 09:30 \(Europe\/Berlin\), next .*\n- search for todo.*\n- what is going on: every 20 min/,
+  );
+  expect(await ask("pause schedule run the tests")).toBe("The schedule “run the tests” is paused.");
+  expect(await ask("cancel schedule search for todo")).toBe("The schedule “search for todo” is cancelled.");
+  expect(await ask("resume schedule nothing like that")).toContain("There is no schedule “nothing like that”.");
+  const due = (await list()).find(({ name }) => name === "what is going on");
+  const known = replies().length;
+  vi.useFakeTimers({ toFake: ["Date"], now: due?.nextMs ?? 0 });
+  try {
+    await runDurableObjectAlarm(here.router as never);
+    await page.until("the answer of the run", () => replies().length > known);
+    expect(replies().at(-1)).toContain("Nothing is running.");
+    const runs = async () => (await list()).find(({ name }) => name === "what is going on")?.runs ?? [];
+    await eventually("its delivery", async () => (await runs())[0]?.delivery === "sent");
+    expect(await runs()).toMatchObject([{ execution: "done", dueMs: due?.nextMs }]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

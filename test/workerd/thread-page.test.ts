@@ -434,7 +434,7 @@ describe("frames that break the protocol", () => {
     ["no object", [hello, 7], /frame/],
     ["an unknown frame", [hello, { t: "approve" }], /^protocol error: t: /],
     ["a first frame that is no hello", [send({})], /t: the first frame must be hello/],
-    ["a second hello", [hello, hello], /t: hello was said already/],
+    ["[H6] a second hello: a resumption is offered once on one socket", [hello, hello], /t: hello was said already/],
     ["an empty text", [hello, send({ text: "" })], /text: must not be empty/],
     ["a text over the limit", [hello, send({ text: "x".repeat(limits.maxMessageChars + 1) })], /text: /],
     ["a foreign kind of id", [hello, send({ threadId: "tsk_a" })], /threadId: is not a thr_ id/],
