@@ -102,6 +102,12 @@ test("a task appears by itself, its timeline tells the road, and why it was answ
   await expect.poll(() => timeline.getByText("Ended with exit code 0", { exact: false }).count()).toBe(0);
   await page.getByRole("link", { name: "why?" }).click();
   await page.getByText("The router decided", { exact: false }).first().waitFor();
+  await page.getByRole("button", { name: "Decide again" }).click();
+  const asked = page.getByRole("dialog");
+  await asked.getByText("it may answer a second time", { exact: false }).waitFor();
+  expect(await accessibilityFindings(page)).toEqual([]);
+  await asked.getByRole("button", { name: "Decide again" }).click();
+  await page.getByText("The router decided", { exact: false }).nth(1).waitFor({ timeout: 20_000 });
   expect(problems).toEqual([]);
 });
 
