@@ -15,13 +15,13 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
-import type { CommandSpec } from "../src/protocol/command.ts";
+import type { CommandSpec, PushSpec } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { searchFiles } from "./search.ts";
 import { existingPath, inFolder, openChecked, shown, writablePath } from "./workspace-path.ts";
 
-export type FileSpec = Exclude<CommandSpec, { kind: "shell" | "push" }>;
+export type FileSpec = Exclude<CommandSpec, { kind: "shell" } | PushSpec>;
 
 /** A file is read as a whole before lines are picked from it. */
 const maxReadableBytes = 32 * 1024 * 1024;

@@ -260,7 +260,7 @@ export class Foreman {
   async #finish(
     command: Command,
     spool: Spool,
-    end: Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed"> & { signal?: string; reason?: string },
+    end: Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed" | "kept"> & { signal?: string; reason?: string },
   ): Promise<void> {
     const result: CommandResult = { commandId: command.commandId, ...end, ...spool.finish(), endedMs: Date.now() };
     await this.#record({ k: "finished", result });

@@ -1,5 +1,5 @@
 // One command from the moment that its turn came to its end.
-import type { Command, CommandResult } from "../src/protocol/command.ts";
+import { type Command, type CommandResult, isPush, type PushSpec } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { type FileSpec, runFileCommand } from "./files.ts";
@@ -7,14 +7,14 @@ import { gitChanges, gitState } from "./git-guard.ts";
 import type { Home } from "./home.ts";
 import type { ProcessMark } from "./ledger.ts";
 import type { Judgement } from "./policy.ts";
-import { baseIn, planPush } from "./push.ts";
+import { baseIn, keepCommit, planPush } from "./push.ts";
 import { endedBySignal, type Launched, launch, type ShellEnd, type ShellPlan } from "./runner.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { Spool } from "./spool.ts";
 import { existingPath } from "./workspace-path.ts";
 
 type StopWhy = "stopped" | "timed_out" | "shutdown";
-type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed"> & { signal?: string; reason?: string };
+type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed" | "kept"> & { signal?: string; reason?: string };
 
 export type JobPlan = {
   command: Command;
@@ -70,8 +70,13 @@ export function perform(plan: JobPlan): Job {
   };
 
   /** The owner's own git does it, so it is no command of the task that runs outside the sandbox: see push.ts. */
-  const push = async (spec: Extract<Command["spec"], { kind: "push" }>, root: string): Promise<JobEnd> => {
-    const { script, env, pushed } = await planPush(plan.home, existingPath(root, spec.cwd ?? "."), root, spec.branch, plan.granted());
+  const push = async (spec: PushSpec, root: string): Promise<JobEnd> => {
+    const where = { folder: existingPath(root, spec.cwd ?? "."), root, granted: plan.granted() };
+    if (spec.kind === "keep") {
+      const kept = await keepCommit(plan.home, where, spec.branch);
+      return { ...(await inProcess(async () => `${kept.sha} is kept here; nothing was pushed.\n`)), kept };
+    }
+    const { script, env, pushed } = await planPush(plan.home, where, spec.branch, spec.kind === "push_kept" ? spec : undefined);
     let output = "";
     const ended = await run({ script, root, cwd: plan.home.dir, stdin: null, mode: "unsandboxed", env }, (chunk) => {
       output = `${output}${chunk.toString("utf8")}`.slice(-16_000);
@@ -116,13 +121,16 @@ export function perform(plan: JobPlan): Job {
     return endOf(stopReason(), end, startedMs);
   };
 
-  const file = async (spec: FileSpec, root: string): Promise<JobEnd> => {
+  const file = (spec: FileSpec, root: string): Promise<JobEnd> => inProcess(() => runFileCommand(root, spec, stopping.signal));
+
+  /** What the daemon does by itself, without a process. */
+  const inProcess = async (act: () => Promise<string>): Promise<JobEnd> => {
     const startedMs = await plan.started(null);
     plan.opened();
     const timer = setTimeout(() => stop(0, "timed_out"), timeoutOf(plan.command));
     let exitCode = 0;
     try {
-      plan.spool.append(Buffer.from(await runFileCommand(root, spec, stopping.signal), "utf8"));
+      plan.spool.append(Buffer.from(await act(), "utf8"));
     } catch (error) {
       exitCode = 1;
       plan.spool.append(Buffer.from(`${explain(error)}\n`, "utf8"));
@@ -139,7 +147,7 @@ export function perform(plan: JobPlan): Job {
     const { spec } = plan.command;
     try {
       if (spec.kind === "shell") return await shell(spec, judgement.root);
-      return spec.kind === "push" ? await push(spec, judgement.root) : await file(spec, judgement.root);
+      return isPush(spec) ? await push(spec, judgement.root) : await file(spec, judgement.root);
     } catch (error) {
       if (launched !== null || !isCommandsFault(error)) throw error;
       return { outcome: "refused", exitCode: null, reason: explain(error).slice(0, 2000), startedMs: null };

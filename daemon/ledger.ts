@@ -46,7 +46,10 @@ function textOf(spec: Command["spec"]): string {
     case "search_files":
       return spec.query;
     case "push":
+    case "keep":
       return spec.branch;
+    case "push_kept":
+      return `${spec.branch} ${spec.sha}`;
     default:
       return spec.path ?? ".";
   }

@@ -5,7 +5,7 @@ import { basename, resolve } from "node:path";
 import * as z from "zod/mini";
 import { refuseCommand } from "../src/core/authority.ts";
 import { branchOf } from "../src/core/branch.ts";
-import type { Command } from "../src/protocol/command.ts";
+import { type Command, isPush } from "../src/protocol/command.ts";
 import { workspaceGrant } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { type Home, readIfThere, writeWhole } from "./home.ts";
@@ -88,7 +88,7 @@ export function judge(command: Command, policy: Policy, sandbox: "bwrap" | "unsa
       reason: `The folder "${command.spec.workspace}" is not granted on this machine (granted: ${names}).`,
     };
   }
-  if (command.spec.kind === "push") {
+  if (isPush(command.spec)) {
     const own = branchOf(command.taskId);
     if (command.spec.branch !== own)
       return { ok: false, outcome: "refused", reason: `A task pushes its own branch only: ${own}, not ${command.spec.branch}.` };

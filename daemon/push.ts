@@ -69,24 +69,52 @@ function placeOf(url: string): string {
   return owner === "" ? "" : `${owner}/${name}`.slice(0, 300);
 }
 
-/** What is pushed, from where `folder` stands now, and the script that does it. `granted`: every granted folder of this machine. */
-export async function planPush(
+/** The commit that a folder's repository stands on, or a named one of it; and where its tasks push to. */
+async function commitIn(
   home: Home,
-  folder: string,
-  root: string,
-  branch: string,
-  granted: readonly string[],
-): Promise<{ script: string; env: Record<string, string>; pushed: NonNullable<CommandResult["pushed"]> }> {
+  { folder, root, granted, sha: named }: Where & { sha?: string },
+): Promise<{ sha: string; common: string; url: string }> {
   const common = await git(["rev-parse", "--path-format=absolute", "--git-common-dir"], folder);
   if (common === null || !isInside(root, realpathSync(common)))
     throw new Fault("bad_input", "There is no git repository in this folder, or it lies outside the granted folder.");
-  const sha = await git(["rev-parse", "--verify", "HEAD^{commit}"], folder);
-  if (sha === null || !/^[0-9a-f]{40,64}$/.test(sha)) throw new Fault("bad_input", "There is no commit to push yet: commit first.");
+  const sha = await git(["rev-parse", "--verify", `${named ?? "HEAD"}^{commit}`], folder);
+  if (sha === null || !/^[0-9a-f]{40,64}$/.test(sha))
+    throw new Fault(
+      "bad_input",
+      named === undefined ? "There is no commit to push yet: commit first." : `The commit ${named} is not in this repository any more.`,
+    );
   const remote = async (name: string): Promise<string | null> =>
     git(["config", "--file", join(common, "config"), "--no-includes", "--get", `remote.origin.${name}`], home.dir);
   const url = (await remote("pushurl")) ?? (await remote("url"));
   if (url === null || url === "") throw new Fault("bad_input", "The repository has no remote called origin.");
-  const address = checkedAddress(url, granted);
+  return { sha, common, url: checkedAddress(url, granted) };
+}
+
+/** `granted`: every granted folder of this machine. */
+type Where = { folder: string; root: string; granted: readonly string[] };
+
+/** What a push from here would push, and nothing else: no remote is asked. */
+export async function keepCommit(home: Home, where: Where, branch: string): Promise<NonNullable<CommandResult["kept"]>> {
+  const { sha, url } = await commitIn(home, where);
+  const head = await git(["symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"], where.folder);
+  const base = /^refs\/remotes\/origin\/(\S{1,300})$/.exec(head ?? "")?.[1];
+  return { sha, branch, place: placeOf(url), ...(base === undefined ? {} : { base }) };
+}
+
+/** What is pushed, and the script that does it: from where the folder stands now, or (`only`) that commit to that place. */
+export async function planPush(
+  home: Home,
+  where: Where,
+  branch: string,
+  only?: { sha: string; place: string },
+): Promise<{ script: string; env: Record<string, string>; pushed: NonNullable<CommandResult["pushed"]> }> {
+  const { sha, common, url } = await commitIn(home, { ...where, ...(only === undefined ? {} : { sha: only.sha }) });
+  const place = placeOf(url);
+  if (only !== undefined && only.place !== place)
+    throw new Fault(
+      "forbidden",
+      `origin is ${place || "no repository with an owner and a name"} by now, not ${only.place}: nothing is pushed.`,
+    );
   const lender = join(home.dir, "push.git");
   if (!existsSync(lender)) await run("git", ["init", "-q", "--bare", "--template=", lender]);
   const objects = join(common, "objects");
@@ -102,12 +130,12 @@ export async function planPush(
     if (value !== undefined) env[name] = value;
   }
   const call = ["git", "--git-dir", lender, ...quiet].map(quoted).join(" ");
-  const to = quoted(address);
+  const to = quoted(url);
   return {
     // No force: what somebody else put on the branch stays.
     script: `${call} push ${to} ${sha}:refs/heads/${branch} || exit; ${call} ls-remote --symref ${to} HEAD 2>/dev/null | grep ^ref: || exit 0`,
     env,
-    pushed: { sha, branch, place: placeOf(url) },
+    pushed: { sha, branch, place },
   };
 }
 

@@ -4,7 +4,7 @@ import { taskAudience } from "../src/core/audience.ts";
 import { offerRefused } from "../src/core/worker-offers.ts";
 import { readAnswered } from "../src/core/worker-reply.ts";
 import { shareOf } from "../src/core/worker-spill.ts";
-import type { Change, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
+import type { Change, InboxItem, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -15,6 +15,7 @@ import { askerOf, indexTask } from "../src/storage/task-index.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
+import { commandFor } from "../src/tools/on-endpoint.ts";
 import { answerRead } from "./worker-reads.ts";
 
 /** Another object, or D1, has this long for one effect; then it is tried again later. */
@@ -82,7 +83,8 @@ export class WorkerEffects {
     this.#host.decide((nowMs) => {
       store.effectDone(stored);
       const task = store.task();
-      return task && offerRefused(task, offer, reason, (item) => store.inbox.receive([item])[0] ?? null, nowMs);
+      const receive = (item: InboxItem) => store.inbox.receive([item])[0] ?? null;
+      return task && offerRefused(task, offer, reason, { receive, commandFor, nowMs });
     });
     this.#host.step();
   }

@@ -21,6 +21,7 @@ import type { Amended, QueuedMessage, Report, TaskCard, TaskDescription, TaskSta
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { profileFor } from "../src/storage/profiles.ts";
 import { WorkerStore } from "../src/storage/worker-store.ts";
+import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerLoop } from "./worker-loop.ts";
 
 export class WorkerSession extends DurableObject<Env> implements WorkerSessionRpc {
@@ -149,13 +150,14 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 
   async reopen({ profile, ...input }: Parameters<WorkerSessionRpc["reopen"]>[0]): Promise<{ status: TaskCard["status"] }> {
     const to = profile === undefined ? {} : { profile: await profileFor(this.env.DB, profile, Date.now()) };
-    this.#loop.decide(() => reopenTask(this.#started(), { ...input, ...to }));
+    this.#loop.decide((nowMs) => reopenTask(this.#started(), { ...input, ...to }, { commandFor, nowMs }));
     this.#loop.kick();
     return { status: this.#started().card.status };
   }
 
   async offerMoved(input: OfferView): Promise<void> {
-    this.#loop.decide((nowMs) => offerMoved(this.#started(), input, (item) => this.#store.inbox.receive([item])[0] ?? null, nowMs));
+    const receive = (item: InboxItem) => this.#store.inbox.receive([item])[0] ?? null;
+    this.#loop.decide((nowMs) => offerMoved(this.#started(), input, { receive, commandFor, nowMs }));
     this.#loop.kick();
   }
 

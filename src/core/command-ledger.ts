@@ -99,6 +99,10 @@ function describeSpec(spec: CommandSpec): string {
       return cut(`search ${spec.query}`);
     case "push":
       return cut(`push ${spec.branch}`);
+    case "keep":
+      return "keep the commit";
+    case "push_kept":
+      return cut(`push ${spec.sha.slice(0, 10)} to ${spec.branch}`);
     case "list_files":
       return cut(`list ${spec.path ?? "."}`);
     case "read_file":

@@ -4,7 +4,7 @@ import type { Speculation } from "../protocol/speculation.ts";
 import { audienceOf, mayFlow } from "./audience.ts";
 import { lower } from "./authority.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
-import { isOpenSpeculation, type SpeculationView } from "./speculation.ts";
+import { isOpenSpeculation, isSame, type SpeculationView } from "./speculation.ts";
 
 export type Adoption =
   /** `authority`: of the work from now on. It holds words of both, so it is the lower of the two. */
@@ -15,32 +15,35 @@ export type Adoption =
   | { what: "instead"; rows: Speculation[] }
   | { what: "refused"; refused: string };
 
-/** [SP5] The running speculative task that a person's request takes over: the named one, else the one of the request's own thread. */
+/**
+ * [SP5] The speculative task that a person's request takes over: the named one; else one that works for the request's own thread, or has
+ * drafted a pull request there; else one that was started for just this, wherever it is asked for.
+ */
 export function adoptionOf(
   view: { tasks: ReadonlyMap<string, KnownTask>; speculation?: SpeculationView },
-  named: string | undefined,
+  { adopt: named, title }: { adopt?: string | undefined; title: string },
   triggers: readonly QueuedTrigger[],
   authority: Authority,
 ): Adoption {
-  const rows = view.speculation?.rows ?? [];
-  const running = rows.filter(({ outcome }) => outcome === "running");
+  const open = (view.speculation?.rows ?? []).filter(isOpenSpeculation);
   const [first] = triggers;
   const threads = triggers.map(({ threadId }) => threadId);
-  const here = running.filter(({ threadId }) => threads.includes(threadId));
-  const row = named === undefined ? here[0] : rows.find((each) => each.taskId === named && isOpenSpeculation(each));
+  const here = open.filter((row) => threads.includes(row.threadId) && (row.outcome === "running" || row.draft));
+  const allowed = (row: Speculation): KnownTask | null => {
+    const task = view.tasks.get(row.taskId);
+    return task !== undefined && !task.tainted && first !== undefined && mayFlow(task.audience, audienceOf(first.trigger)) ? task : null;
+  };
+  // Of another repository the same words mean something else.
+  const isElsewhere = (row: Speculation): boolean => row.source === first?.trigger.source && row.place !== first.trigger.place;
+  const same = (row: Speculation): boolean => isSame(row.title, title) && !isElsewhere(row) && allowed(row) !== null;
+  const row = named === undefined ? (here[0] ?? open.find(same)) : open.find((each) => each.taskId === named);
   if (row === undefined)
     return named === undefined
       ? { what: "instead", rows: [] }
       : { what: "refused", refused: "There is no speculative task of this id at work or offered: leave `adopt` out." };
-  const task = view.tasks.get(row.taskId);
-  const allowed = task !== undefined && !task.tainted && first !== undefined && mayFlow(task.audience, audienceOf(first.trigger));
-  if (allowed && row.draft)
-    return {
-      what: "refused",
-      refused: `${row.taskId} waits as the draft of a pull request: it goes on when a person of the team releases it in the console. Say so, or leave \`adopt\` out.`,
-    };
-  if (allowed && row.offerText !== null) return { what: "hand_over", row, text: row.offerText };
-  if (allowed) return { what: "adopt", task, row, authority: lower(task.authority, authority) };
+  const task = allowed(row);
+  if (task !== null && row.offerText !== null && !row.draft) return { what: "hand_over", row, text: row.offerText };
+  if (task !== null) return { what: "adopt", task, row, authority: lower(task.authority, authority) };
   return named === undefined
     ? { what: "instead", rows: here }
     : {

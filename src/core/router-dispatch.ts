@@ -55,7 +55,7 @@ export function chooseProfile(
   return { problem: `There is no profile "${excerpt(name, 40)}"; there are ${profiles.map((each) => each.name).join(", ")}.` };
 }
 
-type DispatchView = {
+export type DispatchView = {
   nowMs: number;
   agentName: string;
   machines: readonly KnownMachine[];
@@ -83,7 +83,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   if (title === "" || goal === "") return { refused: "A dispatch needs a title and a goal in words." };
   const wanted = { title, goal, profile: profile.name, machine };
   if (input.speculative === true) return planSpeculative(view, input, wanted, first, decision);
-  const adoption = adoptionOf(view, input.adopt, triggers, decision.authority);
+  const adoption = adoptionOf(view, { adopt: input.adopt, title }, triggers, decision.authority);
   if (adoption.what === "refused") return adoption;
   if (adoption.what === "hand_over") return planHandOver(view.agentName, adoption.row, adoption.text, first, decision);
   const adopted = adoption.what === "adopt" ? adoption : null;
@@ -110,11 +110,14 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     ...(input.deadlineMinutes === undefined ? {} : { deadlineMs: view.nowMs + Math.round(input.deadlineMinutes * 60_000) }),
   };
   const others = otherThreads(triggers, first);
+  const draft = adopted?.row.draft ? adopted.row : null;
   const acknowledge = stripMarkers(input.acknowledge ?? "");
   const effects: RouterEffect[] = [
+    ...(draft === null ? [] : goingOn(draft, view.agentName, start)),
     ...opening(first, threadId, taskId, title, decision.id),
     ...others.map((item): RouterEffect => subscribeTo(item, taskId, decision.id)),
-    ...(adopted === null ? [{ kind: "start" as const, taskId, input: start }] : adopting(start, trigger, decision.id)),
+    ...(adopted === null ? [{ kind: "start" as const, taskId, input: start }] : draft === null ? [adopt(start)] : []),
+    ...(adopted === null ? [] : [tellTheirs(start, trigger, decision.id)]),
     ...rootRest(triggers, first, taskId, authority),
     ...(acknowledge === ""
       ? []
@@ -127,7 +130,9 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
         ]),
   ];
   const fresh = freshTask(start, first, { machine: machine?.name ?? null, hops, nowMs: view.nowMs });
-  const { status, line, machine: at, startedMs, endedMs } = adopted?.task ?? fresh;
+  const known = adopted?.task ?? fresh;
+  const { line, machine: at, startedMs } = known;
+  const { status, endedMs } = draft === null ? known : { status: "running" as const, endedMs: null };
   const newTask: KnownTask = {
     ...fresh,
     threads: [threadId, ...others.map((item) => item.threadId)],
@@ -234,19 +239,26 @@ function planSpeculative(
   };
 }
 
+const adopt = (start: TaskStart): RouterEffect => ({ kind: "adopt", taskId: start.taskId, input: start });
+
 /** [SP5] The task is told whose it is now, and in whose words; what it knows it keeps. */
-const adopting = (start: TaskStart, trigger: Trigger, decisionId: string): RouterEffect[] => [
-  { kind: "adopt", taskId: start.taskId, input: start },
-  {
-    kind: "tell",
-    taskId: start.taskId,
-    input: {
-      id: decisionId,
-      text: `${trigger.principal.name} asks for this now, so report to them as for any task. Their words: ${trigger.text}\n\nWhat the router says of it: ${start.goal}`,
-      authority: start.authority,
-      tainted: start.tainted,
-    },
+const tellTheirs = (start: TaskStart, trigger: Trigger, decisionId: string): RouterEffect => ({
+  kind: "tell",
+  taskId: start.taskId,
+  input: {
+    id: decisionId,
+    text: `${trigger.principal.name} asks for this now, so report to them as for any task. Their words: ${trigger.text}\n\nWhat the router says of it: ${start.goal}`,
+    authority: start.authority,
+    tainted: start.tainted,
   },
+});
+
+/** [SP5] It has ended with a draft: its offer is taken back, and it goes on as theirs. Before it is subscribed: an ended task would give the rows back. */
+const goingOn = (row: Speculation, agentName: string, start: TaskStart): RouterEffect[] => [
+  ...(row.offerId === null
+    ? []
+    : [withdrawOffer({ ...row, why: "somebody asked for it, and its task goes on with it" }, row.offerId, agentName)]),
+  adopt(start),
 ];
 
 /** A word of code: whoever's the task is, nobody needs it. */

@@ -9,6 +9,7 @@ import { type KnownTask, laneOfReport } from "./router.ts";
 import { endSpeculation, withdrawOffer } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 import type { SpeculationStep } from "./speculation.ts";
+import { titleOfDraft } from "./structured.ts";
 
 const byCode = (row: Speculation, lane: Lane, turn: number) => ({
   turn,
@@ -39,10 +40,7 @@ export function offeredDecision(row: Speculation, report: Report, hops: number, 
   const place = { threadId: row.threadId, source: row.source, hops };
   const { input } = postEffect(id, place, "offer", report.text, { taskId: row.taskId, reportId: report.id });
   const { draft } = report;
-  const what =
-    draft === undefined
-      ? `${row.title} — say it in ${row.place}?`
-      : `Draft of a pull request: ${draft.deed.title} (into ${draft.deed.base})`;
+  const what = draft === undefined ? `${row.title} — say it in ${row.place}?` : titleOfDraft(draft);
   const offer: Offer = {
     outbound: draft === undefined ? input : { ...input, text: draft.text, deed: draft.deed },
     ...(draft === undefined ? {} : { draft: true as const }),
@@ -74,7 +72,7 @@ export function answeredDecision(row: Speculation, agentName: string, turn: numb
   };
 }
 
-/** [SP8] A person released the draft of a pull request: its task is one like any other from here on, and makes it. */
+/** [SP8] A person released the draft of a pull request: its task makes it, by code, and is one like any other from here on. */
 export function openedDecision(
   row: Speculation,
   { offer, decided }: OfferView,
@@ -87,7 +85,7 @@ export function openedDecision(
   const id = makeId("dec", "speculation", taskId, row.outcome);
   const released = { offerId: offer.outbound.id, by: decided?.by ?? "a person of the team" };
   const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" };
-  const text = `${released.by} released your draft of a pull request. Call \`push\` with the commit as it stands, then \`propose\` it with the same title, summary, changes, links and base: it leaves without another word. If you have to change or run anything first, what you propose then waits like any other.`;
+  const text = `${released.by} released your draft of a pull request: its commit is pushed and its pull request opened as they are, without you. You hear what became of both. From here on you are a task like any other: mend what its checks say, then report.`;
   const { speculative: _, ...known } = task ?? {};
   return {
     ...byCode(row, "team", turn),

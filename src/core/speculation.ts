@@ -91,7 +91,8 @@ export function refuseSpeculation(
 }
 
 const no = (refused: string): { refused: string } => ({ refused });
-const isSame = (a: string, b: string): boolean => isSameWork({ profile: "", text: a }, { profile: "", text: b });
+/** Two titles that say the same. */
+export const isSame = (a: string, b: string): boolean => isSameWork({ profile: "", text: a }, { profile: "", text: b });
 
 /** [SP2] The row of a new speculative task: its whole share is reserved before it begins. */
 export function newSpeculation(

@@ -1,5 +1,6 @@
 // What people read on a platform of documents is structured by code, whatever a model wrote: a headline, what was done, what was
 // checked, links. Checks are what really ran, as the ledger has it.
+import type { PullDraft } from "../protocol/offer.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { excerpt } from "./context.ts";
 import { openFence } from "./manners.ts";
@@ -95,3 +96,7 @@ function proofOf(report: string): Record<"Checks" | "Links", string[]> {
 /** The comment that heads the review thread of a trigger, where it is of one. */
 export const reviewCommentOf = ({ kind, facts, externalId }: Trigger): string | undefined =>
   kind.startsWith("pull_request_review_comment.") ? (facts?.in_reply_to ?? externalId) : undefined;
+
+/** [SP8] For people, before they release a draft: what it is, where it goes, and the one commit that is pushed. */
+export const titleOfDraft = ({ deed, sha }: Pick<PullDraft, "deed" | "sha">): string =>
+  `Draft of a pull request: ${deed.title} (into ${deed.base}, commit ${sha.slice(0, 10)})`;

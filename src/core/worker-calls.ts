@@ -1,5 +1,5 @@
 // Calls of a worker's model before anything is done: do they parse, are they of its profile, may they read what they name?
-import type { Command } from "../protocol/command.ts";
+import { type Command, isPush } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { TaskStart } from "../protocol/task.ts";
@@ -8,16 +8,23 @@ import { taskAudience } from "./audience.ts";
 import { laneOf } from "./authority.ts";
 import { ownerOf } from "./ids.ts";
 import { mayUse, toolsOf } from "./profiles.ts";
+import { lineOfCall, whatOf } from "./worker-card.ts";
 import { fitSum } from "./worker-context.ts";
 import { isWork, repeatsNoticed } from "./worker-failure.ts";
-import type { MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
+import type { Change, MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
 
 export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
 
 /** A call as a command for the task's machine, or the reason why it cannot be one. */
 export type CommandMaker = (
   call: MachineCall,
-  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & { epoch: number; tainted: boolean },
+  /** `keeps`: a push only keeps its commit. `only`: it pushes this one, to this repository. */
+  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & {
+    epoch: number;
+    tainted: boolean;
+    keeps?: boolean;
+    only?: { sha: string; place: string };
+  },
   step: number,
   nowMs: number,
 ) => { ok: true; command: Command } | { ok: false; reason: string };
@@ -66,6 +73,27 @@ function isOwn(task: TaskState, id: string, own: Own): boolean {
   );
 }
 
+/** A command is on its way: in the ledger of the task, and as an effect. */
+export function submit(
+  change: Change,
+  call: MachineCall,
+  step: number,
+  command: Command,
+  { endpointId, name }: NonNullable<TaskStart["endpoint"]>,
+): void {
+  const { task } = change;
+  const { commandId, spec } = command;
+  const what = call.tool === "run_command" || isPush(spec) ? whatOf(spec) : lineOfCall(call);
+  if (spec.kind === "push" || spec.kind === "push_kept") task.pushing = [...task.pushing, commandId];
+  task.commands += 1;
+  task.line = what;
+  const from = spec.kind !== "keep" ? {} : { from: { workspace: spec.workspace, ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }) } };
+  const { tool, callId } = call;
+  change.commands.push({ commandId, endpointId, step, callId, tool, what, open: true, online: true, machine: name, ...from });
+  change.effects.push({ effect: "submit", endpointId, command });
+  change.events.push({ kind: "task.tool", step, callId, tool, phase: "intent", commandId, detail: what });
+}
+
 const silent = "Nobody asked for this task, so nobody hears of it before it is done";
 
 /** [SP2] Why a task that nobody asked for may not do this; null when it may. Its children speak to it alone, so they may. */
@@ -81,7 +109,9 @@ function whyNotUnasked(task: TaskState, call: WorkerCall): string | null {
       if (call.input.what === "pull_request" && task.start.parent === undefined) return null;
       return `${silent}: nothing of it leaves by itself. Say in your report what you made; its words are offered to people.`;
     case "push":
-      return `${silent}: nothing of it leaves by itself, no branch either. Commit your change and propose the pull request: it is kept as a draft.`;
+      // [SP8] Its commit is only kept, for the pull request that a child cannot propose.
+      if (task.start.parent === undefined) return null;
+      return `${silent}: nothing of it leaves by itself, no branch either. Commit your change and report it.`;
     case "report":
       return task.start.parent === undefined && /^(question|blocked|answer)$/.test(call.input.kind)
         ? `${silent}: you cannot ask or answer. Find out what you can by yourself; then report done, or failed.`

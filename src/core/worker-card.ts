@@ -84,7 +84,20 @@ export function lineOfResult(what: string, result: SettledCommand): string {
 }
 
 /** Words for a command that a machine is asked for. */
-export const whatOf = (spec: CommandSpec): string => (spec.kind === "shell" ? oneLine(spec.script) : spec.kind.replace("_", " "));
+export function whatOf(spec: CommandSpec): string {
+  switch (spec.kind) {
+    case "shell":
+      return oneLine(spec.script);
+    case "push":
+      return "pushing its branch";
+    case "keep":
+      return "keeping its commit";
+    case "push_kept":
+      return `pushing ${spec.sha.slice(0, 10)} to its branch`;
+    default:
+      return spec.kind.replace("_", " ");
+  }
+}
 
 /** What a status is shown as, and for whom or what it waits. */
 function statusOf(task: TaskState, open: readonly WorkerCommand[]): { status: TaskStatus; waitingFor?: string; line: string } {

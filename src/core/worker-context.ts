@@ -164,6 +164,7 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
           ms: result.startedMs === null ? null : result.endedMs - result.startedMs,
           bytes: result.outputBytes,
           ...(result.pushed === undefined ? {} : { pushed: result.pushed }),
+          ...(result.kept === undefined ? {} : { kept: result.kept }),
           output: text,
           ...(result.output.spilled ? { artifact: result.output.artifactId } : {}),
         },

@@ -11,7 +11,9 @@ import { handedBackRule } from "../protocol/trigger.ts";
 import { taskAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf } from "./ids.ts";
+import type { CommandMaker } from "./worker-calls.ts";
 import { oneLine } from "./worker-card.ts";
+import { pushReleased } from "./worker-draft.ts";
 import { requireAuthority } from "./worker-end.ts";
 import { type Change, changeOf, type InboxItem, type TaskState, type WorkerCommand, type WorkerRead } from "./worker-state.ts";
 
@@ -88,7 +90,17 @@ export function adoptTask(task: TaskState, start: TaskStart, open: readonly Work
   next.card = { ...card, threadId: start.threadId };
   next.line = oneLine(`Asked for by ${start.quote.from.name}`);
   for (const endpointId of new Set(open.map((command) => command.endpointId))) change.effects.push({ effect: "asked", endpointId });
-  if (task.mode.mode === "ended") {
+  const { draft } = task;
+  delete next.draft;
+  if (task.mode.mode === "ended" && task.mode.status === "done" && draft !== undefined && !task.tainted) {
+    // [SP8] Its work is done but for what only an asked task may do. Their words follow.
+    goOn(next, true);
+    next.notices = [
+      ...task.notices,
+      `This task goes on: somebody asks for what you have drafted. Your draft of a pull request is none any more: where it is what they ask for, \`push\` its commit (${draft.sha.slice(0, 10)}) and \`propose\` it; else change it first.`,
+    ];
+    change.events.push({ kind: "task.reopened", id: start.decisionId, by: start.quote.from, text: "" });
+  } else if (task.mode.mode === "ended") {
     next.line = task.line;
     change.effects.push({ effect: "unsubscribe", threadId: start.threadId, reason: "the task has ended" });
   }
@@ -110,7 +122,7 @@ export type Reopening = {
 };
 
 /** [W22] An ended task goes on with all that it knows and another allowance. The same opening, or one of an open task, changes nothing. */
-export function reopenTask(task: TaskState, input: Reopening): Change | null {
+export function reopenTask(task: TaskState, input: Reopening, facts: { commandFor: CommandMaker; nowMs: number }): Change | null {
   requireAuthority(task, input.by, "open again");
   const known = task.reopened ?? [];
   if (task.mode.mode !== "ended" || known.includes(input.id)) return null;
@@ -133,17 +145,8 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   next.start = input.endpoint === undefined ? start : { ...start, endpoint: input.endpoint };
   const { speculative: _silent, ...card } = task.card;
   next.card = card;
-  if (task.draft !== undefined && input.released !== undefined) next.draft = { ...task.draft, released: input.released };
   next.tainted = task.tainted || input.tainted;
-  next.mode = input.text === "" ? { mode: "asking" } : { mode: "working" };
-  next.again = input.text !== "";
-  next.allowance = task.steps + limits.maxModelCallsPerTask;
-  next.mute = 0;
-  next.accepted = null;
-  next.deadlineTold = true;
-  next.overdue = true;
-  next.retried = false;
-  next.recent = [];
+  goOn(next, input.text === "");
   next.threads = [task.start.threadId];
   next.notices = [
     ...task.notices,
@@ -151,5 +154,23 @@ export function reopenTask(task: TaskState, input: Reopening): Change | null {
   ];
   next.line = oneLine(input.text === "" ? "Opened again" : `Opened again: ${input.text}`);
   change.events.push({ kind: "task.reopened", id: input.id, by: input.by, text: excerpt(input.text, 500) });
+  if (input.released !== undefined && task.draft !== undefined) {
+    // The result of the push wakes it.
+    next.again = false;
+    pushReleased(change, input.released, facts);
+  }
   return change;
+}
+
+/** Another allowance, and a clean slate; without words it waits for a row that is on its way. */
+function goOn(task: TaskState, waits: boolean): void {
+  task.mode = waits ? { mode: "asking" } : { mode: "working" };
+  task.again = !waits;
+  task.allowance = task.steps + limits.maxModelCallsPerTask;
+  task.mute = 0;
+  task.accepted = null;
+  task.deadlineTold = true;
+  task.overdue = true;
+  task.retried = false;
+  task.recent = [];
 }

@@ -4,8 +4,10 @@ import type { Offer, OfferView } from "../protocol/offer.ts";
 import { excerpt } from "./context.ts";
 import { childId } from "./ids.ts";
 import { kindOfOffer } from "./offer.ts";
+import type { CommandMaker } from "./worker-calls.ts";
 import { oneLine } from "./worker-card.ts";
 import { inboxEvent } from "./worker-context.ts";
+import { pushReleased } from "./worker-draft.ts";
 import { follow } from "./worker-follow.ts";
 import {
   addReport,
@@ -39,7 +41,7 @@ function newsOf({ offer, decided }: OfferView, stage: TaskOffer["stage"], sent: 
     case "declined":
       return `Your proposal ${outbound.id} (${title}) was declined${by}${why}. It is not sent.`;
     case "released":
-      return `Your draft ${outbound.id} (${title}) was released${by}: this task goes on with it.`;
+      return `Your draft ${outbound.id} (${title}) was released${by}: the commit that it names is pushed and its pull request opened, unless you made another draft since.`;
     case "expired":
       return `Nobody released your proposal ${outbound.id} (${title}) in time. It is not sent.`;
     case "failed":
@@ -52,11 +54,12 @@ function newsOf({ offer, decided }: OfferView, stage: TaskOffer["stage"], sent: 
   }
 }
 
-/**
- * [W23] A proposal stands on the task's card while it waits, the router hears of it, and the task is woken by its end. `receive` puts the
- * news into the inbox, null when it is there.
- */
-export function offerMoved(task: TaskState, view: OfferView, receive: (item: InboxItem) => InboxRow | null, nowMs: number): Change | null {
+/** `receive` puts the news into the inbox, null when it is there. */
+export type OfferFacts = { receive: (item: InboxItem) => InboxRow | null; commandFor: CommandMaker; nowMs: number };
+
+/** [W23] A proposal stands on the task's card while it waits, the router hears of it, and the task is woken by its end. */
+export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts): Change | null {
+  const { receive, nowMs } = facts;
   const { id, text } = view.offer.outbound;
   const stage = stageOf(view);
   const known = task.offers.find((each) => each.id === id);
@@ -76,6 +79,9 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
       offer: id,
     });
   if (!hasEnded(stage)) return change;
+  // [SP8] Its own draft: nobody else carries the release out.
+  if (stage === "released" && task.draft?.offerId === id && task.mode.mode !== "ended" && task.mode.mode !== "cancelling")
+    pushReleased(change, { offerId: id, by: view.decided?.by ?? "a person of the team" }, facts);
   // [SP4] The router looks at once what people made of it, and not with its next round.
   if (task.start.speculative === true)
     addReport(change, {
@@ -95,19 +101,16 @@ export function offerMoved(task: TaskState, view: OfferView, receive: (item: Inb
   if (number && place !== undefined && task.mode.mode !== "ended")
     follow(change, { source: "github", place, threadKey: `pull:${number}`, title: `Pull request #${number}` });
   change.events.push(inboxEvent(row.key, row.item));
-  if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
-  else if (task.mode.mode === "working") next.line = oneLine(`${stage}: ${view.offer.title}`);
+  if (task.mode.mode === "ended") {
+    change.consumed = { seqs: [row.seq], step: releasedStep };
+    change.events.push({ kind: "task.skipped", itemId: row.key, reason: "the task has ended" });
+  } else if (task.mode.mode === "working") next.line = oneLine(`${stage}: ${view.offer.title}`);
   return change;
 }
 
 /** A proposal that its thread will never take has its end at once. */
-export function offerRefused(
-  task: TaskState,
-  offer: Offer,
-  reason: string,
-  receive: (item: InboxItem) => InboxRow | null,
-  nowMs: number,
-): Change | null {
+export function offerRefused(task: TaskState, offer: Offer, reason: string, facts: OfferFacts): Change | null {
+  const { nowMs } = facts;
   const decided = { by: "Switchyard", via: "policy" as const, reason };
-  return offerMoved(task, { offer, state: "declined", atMs: nowMs, untilMs: nowMs, decided }, receive, nowMs);
+  return offerMoved(task, { offer, state: "declined", atMs: nowMs, untilMs: nowMs, decided }, facts);
 }

@@ -1,28 +1,18 @@
 // A worker proposes something for the outside world. It holds no credential of any channel: what it says here is checked, put into
 // form, and waits in the ledger of the thread that it concerns.
 import { limits } from "../protocol/limits.ts";
-import type { Offer } from "../protocol/offer.ts";
-import type { Deed, OutboundIntent } from "../protocol/thread.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
-import { taskAudience } from "./audience.ts";
 import { branchKeyOf, branchOf } from "./branch.ts";
 import { excerpt } from "./context.ts";
-import { childId, threadIdOf } from "./ids.ts";
+import { threadIdOf } from "./ids.ts";
 import { stripMarkers } from "./router-plan.ts";
 import { plainLine, pullText, reportText, reviewCommentOf } from "./structured.ts";
+import { keepDraft, keepsCommits, offer, type Proposal } from "./worker-draft.ts";
 import type { Spoken } from "./worker-family.ts";
 import type { Change, InboxItem, TaskState, WorkerCommand } from "./worker-state.ts";
 
 type Proposing = Extract<WorkerCall, { tool: "propose" }>;
 type Facts = { itemOf: (key: string) => InboxItem | null; allCommands: () => readonly WorkerCommand[] };
-type Draft = {
-  threadId: string;
-  title: string;
-  text: string;
-  deed?: Deed;
-  about?: { source: string; place: string; threadKey: string; title: string };
-};
-
 const shownChecks = 6;
 const maxTitleChars = 200;
 const maxReportChars = 18_000;
@@ -31,65 +21,17 @@ const maxReportChars = 18_000;
 export function propose(change: Change, call: Proposing, step: number, facts: Facts): Spoken {
   const { task } = change;
   if (task.proposals >= limits.maxOffersPerTask) return { refused: `${limits.maxOffersPerTask} proposals are all that a task may make.` };
-  const draft = draftOf(task, call.input, facts);
-  if ("refused" in draft) return draft;
-  if (task.start.speculative === true) return keepDraft(task, draft, facts);
-  const releasedAs = takeRelease(task, draft, facts);
-  const { taskId, decisionId, authority, source, place } = task.start;
-  const { threadId, title, text, deed, about } = draft;
-  const id = childId("out", threadId, taskId, step, call.callId);
-  const outbound: OutboundIntent = {
-    id,
-    threadId,
-    kind: "offer",
-    text,
-    ...(deed === undefined ? {} : { deed }),
-    taskId,
-    decisionId,
-    ...(task.tainted ? { tainted: true } : {}),
-    hops: 1,
-  };
-  const offer: Offer = {
-    outbound,
-    title,
-    from: { taskId, authority, tainted: task.tainted, source, place, audience: taskAudience(task.start) },
-    ...(releasedAs === undefined ? {} : { releasedAs }),
-  };
-  task.proposals += 1;
-  task.offers = [...task.offers, { id, kind: deed?.do ?? "comment", title, text: "", stage: "proposed" }];
-  task.line = `proposing: ${title}`;
-  change.effects.push({ effect: "offer", threadId, input: { offer, ...(about === undefined ? {} : { about }) } });
-  return { output: { proposed: id, note: "It waits for a release; a notice says what became of it." } };
-}
-
-/** What may have changed what is pushed, as far as the task's own ledger has it. */
-const touchedBy = (task: TaskState, facts: Facts): number =>
-  facts.allCommands().filter(({ tool }) => tool === "run_command" || tool === "write_file" || tool === "edit_file").length +
-  task.children.length;
-
-/** [SP8] Nothing of what nobody asked for leaves, not even a branch: it stays with the task, and its last report offers it. */
-function keepDraft(task: TaskState, { threadId, title, text, deed }: Draft, facts: Facts): Spoken {
-  if (deed?.do !== "pull_request") return { refused: "Only a pull request is kept as a draft." };
-  task.draft = { threadId, text, deed, touched: touchedBy(task, facts) };
-  task.line = `drafted: ${title}`;
-  return {
-    output: { drafted: title, note: "It is kept, and nothing of it leaves. Report done now: then it is offered to people as it is." },
-  };
-}
-
-/** [SP8] A person's release of the draft counts once, for the same words, while nothing was done that could have changed what they are about. */
-function takeRelease(task: TaskState, { threadId, text, deed }: Draft, facts: Facts): Offer["releasedAs"] {
-  const kept = task.draft;
-  if (kept?.released === undefined || kept.threadId !== threadId || kept.text !== text) return undefined;
-  if (JSON.stringify(kept.deed) !== JSON.stringify(deed) || kept.touched !== touchedBy(task, facts)) return undefined;
-  const { released, ...spent } = kept;
-  task.draft = spent;
-  return released;
+  const proposal = proposalOf(task, call.input, facts);
+  if ("refused" in proposal) return proposal;
+  const asked = { step, callId: call.callId };
+  // [SP8] Not even a branch leaves of what waits for a person.
+  if (call.input.what === "pull_request" && keepsCommits(task)) return keepDraft(change, proposal, asked);
+  return { output: { proposed: offer(change, proposal, asked), note: "It waits for a release; a notice says what became of it." } };
 }
 
 const clean = (text: string | undefined): string => stripMarkers(text ?? "");
 
-function draftOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft | { refused: string } {
+function proposalOf(task: TaskState, input: Proposing["input"], facts: Facts): Proposal | { refused: string } {
   switch (input.what) {
     case "pull_request":
       return pullOf(task, input, facts);
@@ -114,7 +56,7 @@ function draftOf(task: TaskState, input: Proposing["input"], facts: Facts): Draf
   }
 }
 
-function labelsOf(threadId: string, given: readonly string[]): Draft | { refused: string } {
+function labelsOf(threadId: string, given: readonly string[]): Proposal | { refused: string } {
   const labels = [...new Set(given.map((label) => plainLine(label, 50)).filter(Boolean))];
   if (labels.length === 0) return { refused: "Name at least one label in `labels`." };
   return {
@@ -126,7 +68,7 @@ function labelsOf(threadId: string, given: readonly string[]): Draft | { refused
 }
 
 /** [O7] The parts are the worker's, the form is code's, and the checks are what the ledger says that ran. */
-function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft | { refused: string } {
+function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Proposal | { refused: string } {
   const { taskId, source, place: asked, quote } = task.start;
   const pushed = repositoryOf(task);
   if ("refused" in pushed) return pushed;
@@ -158,17 +100,22 @@ function pullOf(task: TaskState, input: Proposing["input"], facts: Facts): Draft
   };
 }
 
-/** Where a pull request goes: the repository that was pushed to; of a task that may not push, the one that it began from. */
-function repositoryOf({ start, pushes }: TaskState): { place: string; base?: string | undefined } | { refused: string } {
-  if (start.speculative === true)
-    return start.source === "github"
-      ? { place: start.place }
-      : { refused: "This began in no repository, so no pull request can come of it. Say in your report what you made." };
-  const pushed = pushes.at(-1);
-  if (pushed === undefined) return { refused: "Commit your change and call `push` first: a pull request is made from a pushed branch." };
-  return pushed.place === ""
-    ? { refused: "The remote that was pushed to is no repository with an owner and a name: nothing can be opened there." }
-    : pushed;
+/** Where a pull request goes: the repository that was pushed to; of a task that may not push, the one of the commit that was kept. */
+function repositoryOf(task: TaskState): { place: string; base?: string | undefined } | { refused: string } {
+  const { start, pushes, kept } = task;
+  const keeps = keepsCommits(task);
+  if (start.speculative === true && start.source !== "github")
+    return { refused: "This began in no repository, so no pull request can come of it. Say in your report what you made." };
+  const at = keeps ? kept : pushes.at(-1);
+  if (at === undefined)
+    return {
+      refused: `Commit your change and call \`push\` first: a pull request is made from a ${keeps ? "kept commit" : "pushed branch"}.`,
+    };
+  if (at.place === "")
+    return { refused: "The remote that is pushed to is no repository with an owner and a name: nothing can be opened there." };
+  return keeps && start.source === "github" && at.place.toLowerCase() !== start.place.toLowerCase()
+    ? { refused: `That commit is of ${at.place}, and this began in ${start.place}: no pull request of it can be opened there.` }
+    : at;
 }
 
 /** What ran and how it ended, the newest of it. */

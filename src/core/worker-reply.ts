@@ -13,13 +13,15 @@ import {
   parseCall,
   readerOf,
   resultsOf,
+  submit,
   waitUntilMs,
   whyNotCall,
   withoutTwins,
 } from "./worker-calls.ts";
-import { lineOfCall, oneLine, whatOf } from "./worker-card.ts";
+import { oneLine } from "./worker-card.ts";
 import { checksToAwait } from "./worker-checks.ts";
 import { isContext } from "./worker-context.ts";
+import { keepsCommits } from "./worker-draft.ts";
 import { endTask, muteReply } from "./worker-end.ts";
 import { countRepeat, repeatsNoticed, retriesFirst } from "./worker-failure.ts";
 import { countUsage, handOff, openChildren, type Spoken, spawnChild, stopChild, tellChild } from "./worker-family.ts";
@@ -240,29 +242,12 @@ class Deciding {
       return this.#refused(call.callId, call.tool, {
         refused: `This task has run ${limits.maxCommandsPerTask} commands; that is all it may. Report what you have.`,
       });
-    const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted };
+    const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted, keeps: keepsCommits(task) };
     const made = this.#facts.commandFor(call, asker, this.#step, this.#facts.nowMs);
     if (!made.ok) return this.#refused(call.callId, call.tool, { refused: made.reason });
-    const { command } = made;
-    const what = call.tool === "run_command" ? whatOf(command.spec) : lineOfCall(call);
     this.#openCount += 1;
-    if (call.tool === "push") task.pushing = [...task.pushing, command.commandId];
-    task.commands += 1;
-    this.#change.commands.push({
-      commandId: command.commandId,
-      endpointId: endpoint.endpointId,
-      step: this.#step,
-      callId: call.callId,
-      tool: call.tool,
-      what,
-      open: true,
-      online: true,
-      machine: endpoint.name,
-    });
-    this.#change.effects.push({ effect: "submit", endpointId: endpoint.endpointId, command });
-    this.#ledger(call.callId, call.tool, "intent", what, command.commandId);
-    task.line = what;
-    return { output: { started: command.commandId }, again: false };
+    submit(this.#change, call, this.#step, made.command, endpoint);
+    return { output: { started: made.command.commandId }, again: false };
   }
 
   #stop(call: Extract<WorkerCall, { tool: "stop_command" }>): Done {
@@ -392,8 +377,7 @@ class Deciding {
     return { output, again: true };
   }
 
-  #ledger(callId: string, tool: string, phase: "intent" | "done" | "refused", detail: string, commandId?: string): void {
-    const named = commandId === undefined ? {} : { commandId };
-    this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, ...named, detail });
+  #ledger(callId: string, tool: string, phase: "intent" | "done" | "refused", detail: string): void {
+    this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, detail });
   }
 }

@@ -17,6 +17,7 @@ import { lineOfResult } from "./worker-card.ts";
 import { noteChecks, ownership } from "./worker-checks.ts";
 import { mayBeShorter } from "./worker-compact.ts";
 import { goalItem, inboxEvent, isContext, isTainting, itemsOf, wakes } from "./worker-context.ts";
+import { noteKept, releasedPushed } from "./worker-draft.ts";
 import { endTask, finishCancel, requireAuthority } from "./worker-end.ts";
 import { follow } from "./worker-follow.ts";
 import { awaitsOffer } from "./worker-offers.ts";
@@ -322,7 +323,11 @@ export function commandSettled(
     commandId: command.commandId,
     detail,
   });
-  if (command.tool === "push") notePush(change, command, result, pending);
+  if (command.tool === "push") {
+    noteKept(change, command, result);
+    notePush(change, command, result, pending);
+    releasedPushed(change, command, result);
+  }
   if (task.mode.mode === "ended") change.consumed = { seqs: [row.seq], step: releasedStep };
   else if (task.mode.mode !== "paused") change.task.line = detail;
   return change;

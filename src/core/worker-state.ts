@@ -1,5 +1,5 @@
 // The state of one worker session, and the shape of every change to it: data in, data out.
-import type { Command, SettledCommand } from "../protocol/command.ts";
+import type { Command, NamedCommit, SettledCommand } from "../protocol/command.ts";
 import type { TaskEvent } from "../protocol/events.ts";
 import type { ArtifactId, CommandId, EndpointId, TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -49,6 +49,20 @@ export type TaskOffer = {
 
 /** A commit that the task's machine pushed to its branch, by the daemon's own word. */
 type Push = NonNullable<SettledCommand["pushed"]> & { atMs: number };
+/** A commit that is kept on the machine, by the daemon's own word, and the folder that it is in. */
+type KeptCommit = NamedCommit & { from: NonNullable<WorkerCommand["from"]> };
+
+/** A pull request that was not released yet, with the call that proposed it. `offerId`: where this task offered it itself. `pushing`: the command that carries out its release. */
+export type TaskDraft = PullDraft & {
+  title: string;
+  commit: KeptCommit;
+  step: number;
+  callId: string;
+  tainted: boolean;
+  offerId?: string;
+  released?: NonNullable<Offer["releasedAs"]>;
+  pushing?: CommandId;
+};
 /** Checks of the last push: whether any is known, whether one failed, and each suite's conclusion. */
 type HeadChecks = { seen: boolean; failed: boolean; suites: Record<string, string> };
 
@@ -77,9 +91,11 @@ export type TaskState = {
   backlog: { key: string; ref: string }[];
   children: Child[];
   offers: TaskOffer[];
-  /** Proposals that were made in all; and the draft that was made while nobody had asked: what may have changed its commit by then, who released it. */
+  /** Proposals that were made in all. */
   proposals: number;
-  draft?: PullDraft & { touched: number; released?: NonNullable<Offer["releasedAs"]> };
+  /** Of a task that may push nothing yet: the last commit that its machine kept, and the pull request that waits for a person. */
+  kept?: KeptCommit;
+  draft?: TaskDraft;
   /** The ledger of pushes, oldest first, and the commands of those that are under way. */
   pushes: Push[];
   pushing: CommandId[];
@@ -145,6 +161,8 @@ export type WorkerCommand = {
   online: boolean;
   machine: string;
   artifactId?: ArtifactId;
+  /** Of one that keeps a commit: where. */
+  from?: { workspace: string; cwd?: string };
   /** How it ended, in a few words. */
   ended?: string;
 };
@@ -256,48 +274,6 @@ function rowId(row: ThreadRow, threadId: ThreadId): string {
   }
 }
 
-/** Where an effect goes, and the id that makes a second one of it the same row. Effects to one target keep their order. */
-export function effectAddress(effect: WorkerEffect): { id: string; target: string } {
-  switch (effect.effect) {
-    case "submit":
-      return { id: `submit:${effect.command.commandId}`, target: effect.endpointId };
-    case "stop":
-      return { id: `stop:${effect.commandId}`, target: effect.endpointId };
-    case "stop_task":
-      return { id: `stop_task:${effect.endpointId}`, target: effect.endpointId };
-    case "asked":
-      return { id: `asked:${effect.endpointId}`, target: effect.endpointId };
-    case "report":
-      return { id: effect.report.id, target: "router" };
-    case "note":
-      return { id: `note:${effect.note.n}`, target: `note:${effect.threadId}` };
-    case "start_child":
-      return { id: `start:${effect.start.taskId}`, target: effect.start.taskId };
-    case "tell_child":
-      return { id: `tell:${effect.id}`, target: effect.taskId };
-    case "cancel_child":
-      return { id: `cancel:${effect.taskId}`, target: effect.taskId };
-    case "card":
-      return { id: `card:${effect.to}`, target: effect.to };
-    case "offer":
-      return { id: `offer:${effect.input.offer.outbound.id}`, target: `offer:${effect.threadId}` };
-    case "withdraw":
-      return { id: `withdraw:${effect.outboundId}`, target: `offer:${effect.threadId}` };
-    case "follow":
-      return { id: `follow:${effect.threadId}`, target: effect.threadId };
-    case "unsubscribe":
-      return { id: `unsubscribe:${effect.threadId}`, target: effect.threadId };
-    case "release":
-      return { id: `release:${effect.threadId}:${effect.rows[0]?.row.seq ?? 0}`, target: `release:${effect.threadId}` };
-    case "read":
-      // A subscription and its end keep their order.
-      return {
-        id: `read:${effect.step}:${effect.callId}`,
-        target: effect.read.read === "subscribe" ? effect.read.threadId : `read:${effect.callId}`,
-      };
-  }
-}
-
 /** A task as it begins. */
 export function newTask(start: TaskStart, threads: ThreadId[], nowMs: number, profile: Profile = profileNamed(start.profile)): TaskState {
   const line = "Waiting for its first step";
@@ -370,6 +346,8 @@ export const onBehalf = (task: TaskState): Principal => ({
 /** All that a task has spent so far. */
 const spentOf = ({ steps, spent }: TaskState): Spend => ({ ...spent, calls: steps + spent.calls });
 
+const shownDraft = ({ threadId, text, deed, sha }: PullDraft): PullDraft => ({ threadId, text, deed, sha });
+
 /** Makes a report and everything that goes with it. */
 export function addReport(
   change: Change,
@@ -391,7 +369,7 @@ export function addReport(
     status: input.status,
     ...(start.parent === undefined ? {} : { callsLeft: Math.max(0, change.task.allowance - change.task.steps) }),
     ...(finalStatuses.includes(input.status) ? { spent: spentOf(change.task) } : {}),
-    ...(input.kind === "done" && start.speculative === true && draft !== undefined ? { draft } : {}),
+    ...(input.kind === "done" && start.speculative === true && draft !== undefined ? { draft: shownDraft(draft) } : {}),
     atMs: input.nowMs,
   };
   change.reports.push(report);

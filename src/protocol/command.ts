@@ -8,6 +8,13 @@ const path = z.string().check(z.minLength(1), z.maxLength(4096));
 /** Name of a granted folder; the daemon knows where it is. */
 const workspace = z.string().check(z.minLength(1), z.maxLength(100));
 
+const branch = z.string().check(z.maxLength(200));
+const sha = z.string().check(z.regex(/^[0-9a-f]{40}(?:[0-9a-f]{24})?$/, "is not a commit"));
+/** `owner/name`, the last two parts of the remote's address. */
+const repository = z.string().check(z.maxLength(300));
+/** A commit as a daemon names it. `base`: the remote's default branch, where it says so. */
+const commit = z.object({ sha, branch, place: repository, base: z.optional(z.string().check(z.maxLength(300))) });
+
 /** Paths are relative to the workspace; the daemon refuses those that leave it. */
 export const commandSpec = z.discriminatedUnion("kind", [
   z.object({
@@ -36,9 +43,16 @@ export const commandSpec = z.discriminatedUnion("kind", [
     glob: z.optional(z.string()),
   }),
   /** The task's own branch, from where the repository of `cwd` stands, with the machine's own git: outside the sandbox, by the daemon. */
-  z.object({ kind: z.literal("push"), workspace, cwd: z.optional(path), branch: z.string().check(z.maxLength(200)) }),
+  z.object({ kind: z.literal("push"), workspace, cwd: z.optional(path), branch }),
+  /** The same without the push: the daemon says which commit it would push, and nothing leaves. */
+  z.object({ kind: z.literal("keep"), workspace, cwd: z.optional(path), branch }),
+  /** A commit that was kept, wherever the repository stands by now, to the place that it was kept for; no other. */
+  z.object({ kind: z.literal("push_kept"), workspace, cwd: z.optional(path), branch, sha, place: repository }),
 ]);
 export type CommandSpec = z.infer<typeof commandSpec>;
+/** What is about the task's own branch. */
+export type PushSpec = Extract<CommandSpec, { kind: "push" | "keep" | "push_kept" }>;
+export const isPush = (spec: CommandSpec): spec is PushSpec => spec.kind === "push" || spec.kind === "keep" || spec.kind === "push_kept";
 
 export const command = z.object({
   commandId,
@@ -78,18 +92,13 @@ export const commandResult = z.object({
   startedMs: z.nullable(z.number()),
   endedMs: z.number(),
   /** Of a push that succeeded, by the daemon's own word: no output of a program is read for it, but for `base`. */
-  pushed: z.optional(
-    z.object({
-      sha: z.string().check(z.regex(/^[0-9a-f]{40}(?:[0-9a-f]{24})?$/, "is not a commit")),
-      branch: z.string().check(z.maxLength(200)),
-      /** `owner/name`, the last two parts of the remote's address. */
-      place: z.string().check(z.maxLength(300)),
-      /** The remote's default branch, where it says so. */
-      base: z.optional(z.string().check(z.maxLength(300))),
-    }),
-  ),
+  pushed: z.optional(commit),
+  /** The same of a commit that was only kept. */
+  kept: z.optional(commit),
 });
 export type CommandResult = z.infer<typeof commandResult>;
+/** By the daemon's own word. */
+export type NamedCommit = z.infer<typeof commit>;
 
 /** A result as the worker session gets it: output inline when short, else head, tail and the artifact with all of it. */
 export type SettledCommand = CommandResult & {

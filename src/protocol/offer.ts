@@ -37,6 +37,8 @@ export const pullDraft = z.object({
   threadId,
   text: z.string(),
   deed: z.object({ do: z.literal("pull_request"), head: z.string(), base: z.string(), title: z.string(), draft: z.boolean() }),
+  /** The commit that it is about: what is released, and all that is pushed. */
+  sha: z.string(),
 });
 export type PullDraft = z.infer<typeof pullDraft>;
 

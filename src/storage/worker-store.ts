@@ -1,9 +1,9 @@
 // A worker session's rows: state, transcript, calls, commands, effects and reports, in its own SQLite.
 import { estimateTokens } from "../core/context.ts";
+import { effectAddress } from "../core/worker-address.ts";
 import {
   type Change,
   completeTask,
-  effectAddress,
   type StepCall,
   type TaskState,
   type Tombstone,

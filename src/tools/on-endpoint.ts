@@ -10,7 +10,14 @@ import { machineTools, type WorkerCall } from "../protocol/worker-tools.ts";
 export type MachineCall = Extract<WorkerCall, { tool: (typeof machineTools)[number] }>;
 
 /** What a command needs to know of its task. */
-export type MachineTask = Pick<TaskStart, "taskId" | "authority" | "endpoint"> & { epoch: number; tainted: boolean };
+export type MachineTask = Pick<TaskStart, "taskId" | "authority" | "endpoint"> & {
+  epoch: number;
+  tainted: boolean;
+  /** It may push nothing: the commit is only kept. */
+  keeps?: boolean;
+  /** The one commit that it may push, and where to. */
+  only?: { sha: string; place: string };
+};
 
 export type OnEndpoint = { ok: true; endpointId: string; command: Command } | { ok: false; reason: string };
 
@@ -24,7 +31,7 @@ export function commandFor(call: MachineCall, task: MachineTask, step: number, n
   if (!endpoint) return no("No machine is enrolled for this task. Ask for one to be enrolled in the console, then try again.");
   const workspace = workspaceOf(call.input.workspace, endpoint);
   if (!workspace.ok) return workspace;
-  const spec = commandSpec.safeParse(specOf(call, workspace.name, task.taskId));
+  const spec = commandSpec.safeParse(specOf(call, workspace.name, task));
   if (!spec.success) {
     const issue = spec.error.issues[0];
     return no(`${issue?.path.join(".") || "input"}: ${issue?.message ?? "does not fit this tool"}`);
@@ -64,15 +71,17 @@ function timeoutMsOf(call: MachineCall): number {
 }
 
 /** Unchecked: the command's own schema decides whether it fits. */
-function specOf(call: MachineCall, workspace: string, taskId: string): unknown {
+function specOf(call: MachineCall, workspace: string, { taskId, keeps, only }: MachineTask): unknown {
   switch (call.tool) {
     case "run_command": {
       const { script, cwd } = call.input;
       return { kind: "shell", workspace, script, ...(cwd === undefined ? {} : { cwd }) };
     }
-    case "push":
+    case "push": {
+      const kind = only !== undefined ? "push_kept" : keeps ? "keep" : "push";
       // Whatever the call says, the branch is the task's own; the daemon looks again.
-      return { kind: "push", workspace, branch: branchOf(taskId), ...(call.input.cwd === undefined ? {} : { cwd: call.input.cwd }) };
+      return { kind, workspace, branch: branchOf(taskId), ...(call.input.cwd === undefined ? {} : { cwd: call.input.cwd }), ...only };
+    }
     case "read_file":
     case "write_file":
     case "edit_file":

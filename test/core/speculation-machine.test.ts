@@ -69,8 +69,7 @@ describe("its worker", () => {
       expect(whyNotCall(task, call("report", { kind, text: "x" }), false)).toContain("Nobody asked");
     for (const kind of ["progress", "done", "failed"]) expect(whyNotCall(task, call("report", { kind, text: "x" }), false)).toBeNull();
     expect(whyNotCall(task, call("subscribe", { thread: "thr_a", reason: "x" }), false)).toContain("follows no thread");
-    for (const tool of ["push", "propose"])
-      expect(whyNotCall(task, { callId: "c", tool, input: {} } as WorkerCall, false)).toContain("nothing of it leaves by itself");
+    expect(whyNotCall(task, call("propose", { what: "comment", text: "x" }), false)).toContain("nothing of it leaves by itself");
     const child = newTask({ ...start, parent: { taskId: "tsk_p", depth: 1 } }, [], now);
     expect(whyNotCall(child, call("report", { kind: "question", text: "x" }), false)).toBeNull();
     const asking = newTask(startOf(), [], now);

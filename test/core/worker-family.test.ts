@@ -14,6 +14,7 @@ import {
   bot,
   calling,
   command,
+  commandFor,
   facts,
   member,
   message,
@@ -172,11 +173,11 @@ test("[WC3] [RD8] a task that the router opens again with another profile is han
   if (profile === undefined) throw new Error("no such profile ships");
   const by = { role: "agent" as const, id: "router", name: "agent", onBehalfOf: "member" as const };
   const again = { id: "dec_a", by, text: "Find out why first.", tainted: false, profile };
-  const change = reopenTask(ended, again);
+  const change = reopenTask(ended, again, { commandFor, nowMs: 5 });
   expect(change?.task.profile.name).toBe("researcher");
   expect(change?.events).toContainEqual(expect.objectContaining({ kind: "task.hand_off", to: "researcher", count: 1 }));
   expect(change?.task.notices.at(-1)).toContain("You are researcher from here on");
-  expect(() => reopenTask({ ...ended, handOffs: limits.maxHandOffs }, again)).toThrow("a person has to decide");
+  expect(() => reopenTask({ ...ended, handOffs: limits.maxHandOffs }, again, { commandFor, nowMs: 5 })).toThrow("a person has to decide");
 });
 
 test("[WP1] a tool that is not of the profile is refused, whatever the model asks for", () => {

@@ -5,7 +5,7 @@ import { awaitsOffer, offerMoved } from "../../src/core/worker-offers.ts";
 import { nextMove } from "../../src/core/worker-session.ts";
 import type { InboxItem, InboxRow, TaskState } from "../../src/core/worker-state.ts";
 import type { OfferView } from "../../src/protocol/offer.ts";
-import { between, rowOf, threadId } from "../support/worker-fixtures.ts";
+import { between, commandFor, rowOf, threadId } from "../support/worker-fixtures.ts";
 
 const view = (state: OfferView["state"], sent?: OfferView["sent"]): OfferView => ({
   offer: {
@@ -31,7 +31,10 @@ const inbox = () => {
     },
   };
 };
-const moved = (task: TaskState, next: OfferView, box = inbox()) => ({ box, change: offerMoved(task, next, box.receive, 5) });
+const moved = (task: TaskState, next: OfferView, box = inbox()) => ({
+  box,
+  change: offerMoved(task, next, { receive: box.receive, commandFor, nowMs: 5 }),
+});
 
 describe("a proposal of a task", () => {
   test("[W23] stands on the card while it waits, and the router hears of it once", () => {

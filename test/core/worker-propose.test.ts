@@ -11,6 +11,7 @@ import type { SettledCommand } from "../../src/protocol/command.ts";
 import {
   calling,
   command,
+  commandFor,
   member,
   message,
   outputs,
@@ -97,7 +98,7 @@ describe("a pull request", () => {
       untilMs: 9,
       sent: { state: arrived, providerId: "41", detail: null },
     };
-    const change = offerMoved(withPush(), view, rowOf, 5);
+    const change = offerMoved(withPush(), view, { receive: rowOf, commandFor, nowMs: 5 });
     const follows = threadIdOf("github", "acme/app", "pull:41");
     expect(change?.effects).toContainEqual(expect.objectContaining({ effect: "follow", threadId: follows }));
     expect(change?.task.threads).toContain(follows);

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { childId } from "../../src/core/ids.ts";
+import { effectAddress } from "../../src/core/worker-address.ts";
 import { withCard } from "../../src/core/worker-card.ts";
 import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
 import { received } from "../../src/core/worker-input.ts";
 import { decideReply, readAnswered } from "../../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, resumeTask, startTask } from "../../src/core/worker-session.ts";
-import { changeOf, effectAddress, type InboxRow, type TaskState, type WorkerCommand } from "../../src/core/worker-state.ts";
+import { changeOf, type InboxRow, type TaskState, type WorkerCommand } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { ModelReply } from "../../src/protocol/model.ts";
 import type { Principal } from "../../src/protocol/principal.ts";

@@ -3,11 +3,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { runFileCommand } from "../../daemon/files.ts";
+import { type FileSpec, runFileCommand } from "../../daemon/files.ts";
 import { markData, renderMessage } from "../../src/core/context.ts";
 import { cut } from "../../src/core/worker-context.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
-import type { CommandSpec } from "../../src/protocol/command.ts";
 import type { WorkerItem } from "../../src/protocol/context-items.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Role } from "../../src/protocol/principal.ts";
@@ -160,7 +159,7 @@ export class OfflineTask {
       return done(`${run.stdout}${run.stderr}`, run.status ?? 1);
     }
     try {
-      const spec = { kind: tool, workspace: "main", ...input } as Exclude<CommandSpec, { kind: "shell" | "push" }>;
+      const spec = { kind: tool, workspace: "main", ...input } as FileSpec;
       return done(await runFileCommand(this.#root, spec, AbortSignal.timeout(10_000)), 0);
     } catch (error) {
       return done("", 1, { reason: error instanceof Error ? error.message : String(error) });

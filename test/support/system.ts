@@ -1,6 +1,6 @@
 // The whole system as real processes: workerd with its objects on a folder, the shipped daemon, stand-ins on loopback; killed and restarted on demand.
 import type { ChildProcess } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,6 +17,7 @@ import type { Logged } from "../../src/protocol/events.ts";
 import type { ObjectRpc } from "../../src/protocol/rpc.ts";
 import type { WidgetRow } from "../../src/protocol/widget-frames.ts";
 
+const webhookSecret = "s3cret";
 export const operatorToken = "test-operator-token-of-the-system";
 
 const freePort = (): Promise<number> =>
@@ -134,7 +135,7 @@ export class System {
     const system = new System(await freePort(), faults, {
       SESSION_SECRET: "system-session-secret-of-32-bytes",
       OPERATOR_TOKEN: operatorToken,
-      GITHUB_WEBHOOK_SECRET: "s3cret",
+      GITHUB_WEBHOOK_SECRET: webhookSecret,
       FAULT_URL: faults.url,
       ...options.bindings,
     });
@@ -198,6 +199,22 @@ export class System {
   /** The owner's conversation. */
   async owner(): Promise<WidgetClient> {
     return WidgetClient.connect(await this.console.ownerLink());
+  }
+
+  /** Posts a signed delivery as GitHub does. */
+  async github(event: string, payload: unknown): Promise<void> {
+    const body = JSON.stringify(payload);
+    const response = await fetch(`${this.origin}/hooks/github`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-github-event": event,
+        "x-github-delivery": randomBytes(16).toString("hex"),
+        "x-hub-signature-256": `sha256=${createHmac("sha256", webhookSecret).update(body).digest("hex")}`,
+      },
+      body,
+    });
+    if (response.status !== 202) throw new Error(`${response.status}: ${await response.text()}`);
   }
 
   /** The event log of one object, straight from it. */

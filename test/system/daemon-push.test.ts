@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { CommandSpec } from "../../src/protocol/command.ts";
 import { type Scene, scene } from "../support/daemon-lab.ts";
 import { daemonCall, type Mode, modes } from "../support/daemon-process.ts";
 
@@ -51,6 +52,38 @@ describe.each(each)("in a folder that may push (%s)", (mode) => {
     expect(headOf(made.remote, `refs/heads/${made.branch}`)).toBe(sha);
   });
 
+  test("[SP8] a commit is kept without a push, and later pushed as it was, wherever the folder stands by then; only to the place that it was kept for", async () => {
+    const made = await clone();
+    await made.start(mode).line("connected");
+    const { cloud, lab, branch, remote } = made;
+    const commit = (what: string) =>
+      cloud.resultOf(cloud.shell(`git -c user.name=t -c user.email=t@x.y commit -q --allow-empty -m ${what}`));
+    git(lab.work, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
+    await commit("drafted");
+    const sha = headOf(lab.work, "HEAD");
+    const order = (spec: object) =>
+      cloud.resultOf(cloud.order({ workspace: "work", branch, ...spec } as CommandSpec, { taskId: made.taskId }));
+    const kept = await order({ kind: "keep" });
+    expect(kept).toMatchObject({ outcome: "exited", exitCode: 0, kept: { sha, branch, place: "acme/app", base: "main" } });
+    expect(kept.pushed).toBeUndefined();
+    expect(git(remote, "for-each-ref").stdout.trim().split("\n")).toHaveLength(1);
+
+    await commit("later");
+    const pushed = await order({ kind: "push_kept", sha, place: "acme/app" });
+    expect(pushed).toMatchObject({ outcome: "exited", exitCode: 0, pushed: { sha, branch, place: "acme/app" } });
+    expect(headOf(remote, `refs/heads/${branch}`)).toBe(sha);
+    // Once more is no harm, and what somebody else put there stays.
+    expect((await order({ kind: "push_kept", sha, place: "acme/app" })).exitCode).toBe(0);
+    git(lab.work, "push", "-q", "-f", "origin", `HEAD:refs/heads/${branch}`);
+    const behind = await order({ kind: "push_kept", sha, place: "acme/app" });
+    expect(behind.exitCode).not.toBe(0);
+    expect(behind.pushed).toBeUndefined();
+
+    const refused = async (spec: object) => (await order({ kind: "push_kept", sha, place: "acme/app", ...spec })).reason;
+    expect(await refused({ place: "acme/other" })).toContain("by now, not acme/other");
+    expect(await refused({ sha: "f".repeat(40) })).toContain("not in this repository any more");
+  });
+
   test("what a program prints makes no push: only the daemon's own word does", async () => {
     const made = await clone();
     await made.start(mode).line("connected");
@@ -69,6 +102,8 @@ describe("what the owner of the machine has to allow", () => {
     const made = await clone([]);
     await made.start(each[0]).line("connected");
     expect(await made.cloud.resultOf(push(made))).toMatchObject({ outcome: "refused", reason: expect.stringContaining("--push") });
+    const keep = made.cloud.order({ kind: "keep", workspace: "work", branch: made.branch }, { taskId: made.taskId });
+    expect(await made.cloud.resultOf(keep)).toMatchObject({ outcome: "refused", reason: expect.stringContaining("--push") });
     expect(headOf(made.remote, `refs/heads/${made.branch}`)).toBe("");
   });
 
@@ -76,10 +111,11 @@ describe("what the owner of the machine has to allow", () => {
     const made = await clone();
     await made.start(each[0]).line("connected");
     for (const branch of ["main", "switchyard/tsk_other", "switchyard/tsk_push1:refs/heads/main", "-f"])
-      expect(await made.cloud.resultOf(push(made, { branch }))).toMatchObject({
-        outcome: "refused",
-        reason: expect.stringContaining(made.branch),
-      });
+      for (const kind of [{}, { kind: "keep" }, { kind: "push_kept", sha: headOf(made.lab.work, "HEAD"), place: "acme/app" }])
+        expect(await made.cloud.resultOf(push(made, { branch, ...kind }))).toMatchObject({
+          outcome: "refused",
+          reason: expect.stringContaining(made.branch),
+        });
     expect(git(made.remote, "for-each-ref").stdout.trim().split("\n")).toHaveLength(1);
   });
 

@@ -1,7 +1,6 @@
 // A worker's pull request from its push to its green checks, and two workers on one pull request: real workerd, the real daemon, real
 // git with a bare repository as its remote, GitHub and the model as stand-ins.
 import { execFileSync, spawnSync } from "node:child_process";
-import { createHmac, randomBytes } from "node:crypto";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
@@ -27,20 +26,7 @@ let model: ModelServer;
 let work: string;
 let remote: string;
 
-async function deliver(event: string, payload: unknown): Promise<void> {
-  const body = JSON.stringify(payload);
-  const response = await fetch(`${system.origin}/hooks/github`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      "x-github-event": event,
-      "x-github-delivery": randomBytes(16).toString("hex"),
-      "x-hub-signature-256": `sha256=${createHmac("sha256", "s3cret").update(body).digest("hex")}`,
-    },
-    body,
-  });
-  if (response.status !== 202) throw new Error(`${response.status}: ${await response.text()}`);
-}
+const deliver = (event: string, payload: unknown): Promise<void> => system.github(event, payload);
 
 let comments = 0;
 const comment = (number: number, body: string, login = "maintainer") =>

@@ -17,8 +17,8 @@ const run = (input: Partial<Extract<MachineCall, { tool: "run_command" }>["input
   input: { script: "npm test", ...input },
 });
 const made = (call: MachineCall, changes: Partial<MachineTask> = {}, step = 1) => commandFor(call, { ...task, ...changes }, step, now);
-const commandOf = (call: MachineCall) => {
-  const result = made(call);
+const commandOf = (call: MachineCall, changes: Partial<MachineTask> = {}) => {
+  const result = made(call, changes);
   if (!result.ok) throw new Error(result.reason);
   return result.command;
 };
@@ -79,6 +79,15 @@ test("every machine tool becomes a command of its own kind, and no other tool do
   const known: readonly string[] = machineTools;
   expect(others).toEqual(Object.keys(workerTools).filter((tool) => !known.includes(tool)));
   expect(others).toContain("report");
+});
+
+test("[SP8] a push is only a keep while its task may push nothing, and of what was released it is that commit to that place", () => {
+  const push = { callId: "c", tool: "push", input: { cwd: "src", workspace: "docs" } } as MachineCall;
+  const at = { workspace: "docs", branch: `switchyard/${task.taskId}`, cwd: "src" };
+  const only = { sha: "a".repeat(40), place: "acme/app" };
+  expect(commandOf(push, { keeps: true }).spec).toEqual({ kind: "keep", ...at });
+  expect(commandOf(push, { only }).spec).toEqual({ kind: "push_kept", ...at, ...only });
+  expect(commandOf(push, { keeps: true, only }).spec.kind).toBe("push_kept");
 });
 
 test.each([
