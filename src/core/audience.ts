@@ -14,12 +14,13 @@ export const teamAudience = "";
 /** Of what it is not known who may hear it. */
 export const nobody = "nobody";
 
+/** Who speaks, under the id of the person whose conversation it is: a schedule speaks into the one of the person who made it. */
+export const speakerOf = ({ kind, facts, principal }: Pick<Trigger, "principal" | "kind" | "facts">): Trigger["principal"] =>
+  kind === timerKind && facts?.for !== undefined ? { ...principal, id: facts.for } : principal;
+
 /** [A8] The audience of a trigger's thread. */
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
-  // A schedule speaks into the conversation of the person who made it.
-  trigger.source === "web"
-    ? webAudience((trigger.kind === timerKind ? trigger.facts?.for : undefined) ?? trigger.principal.id)
-    : `${trigger.source} ${trigger.place}`;
+  trigger.source === "web" ? webAudience(speakerOf(trigger).id) : `${trigger.source} ${trigger.place}`;
 
 /** [A8] Who reads a thread: of a conversation in the widget the person whose page it is on. */
 export const threadAudience = ({

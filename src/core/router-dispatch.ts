@@ -6,7 +6,7 @@ import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { Trigger } from "../protocol/trigger.ts";
-import { audienceOf } from "./audience.ts";
+import { audienceOf, speakerOf } from "./audience.ts";
 import { taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
@@ -100,7 +100,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     quote: {
       // In a topic the asking row has an id of its own.
       triggerId: isRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
-      from: trigger.principal,
+      from: speakerOf(trigger),
       text: trigger.text,
     },
     authority,
@@ -168,7 +168,7 @@ const startOf = (
   decisionId,
   title,
   goal,
-  quote: { triggerId: trigger.id, from: trigger.principal, text: trigger.text },
+  quote: { triggerId: trigger.id, from: speakerOf(trigger), text: trigger.text },
   tainted: false,
   profile,
   endpoint: machine === null ? null : { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces },

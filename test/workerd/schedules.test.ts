@@ -120,7 +120,7 @@ test("[RS5] three failures in a row pause it, with one notice to its thread and 
   expect(board.filter((notice) => notice.kind === "fault" && notice.text.includes(token))).toHaveLength(1);
 });
 
-test("[RS4] [RS5] a dispatched run is running until its task reports, and delivered when its answer is sent; none starts beside it", async () => {
+test("[A8] [RS4] [RS5] a dispatched run is running until its task reports, and delivered when its answer is sent; none starts beside it", async () => {
   const token = unique();
   const { threadId, nextMs, runAt } = await ask(token);
   const work = {
@@ -144,6 +144,10 @@ test("[RS4] [RS5] a dispatched run is running until its task reports, and delive
   )[0];
   expect(decision).toMatchObject({ authority: "member" });
   await until("the topic", async () => (await saidIn(decision?.threadId ?? "")).length > 0);
+  // [A8] What it does is read where the person who made the schedule asks for it, and in no other conversation.
+  const readBy = async (reader: string) => (await recallObject(objects, { id: taskId, page: 1, readers: [reader] })).text;
+  await until("the task", async () => (await readBy(webAudience(`prs_${token}`))).includes(`Look. ${token}`));
+  expect(await readBy(webAudience("prs_other"))).toContain("belongs to another conversation");
   await router().report({
     id: `rep_${taskId.slice(4)}-byhand`,
     taskId,
