@@ -135,7 +135,7 @@ export class RouterSteps {
       for (const id of outcome.tooLong) shortened.add(id);
       const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
       const undecided = [...items.keys()].filter((id) => store.inbox.state(id) === "queued" && !settled.has(id)).length;
-      const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length);
+      const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length + Number(outcome.again));
       const kept = [...talk.takeKept(), ...said.kept];
       const entry = { ...turn, step, outcome, reply, kept, tokens: talk.tokens, startedMs, last, open, used, reads: readCount };
       const committed = this.#commit(entry);

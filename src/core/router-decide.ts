@@ -3,7 +3,7 @@ import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
-import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
+import type { RouterCall, RouterTool } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import { mayFlow } from "./audience.ts";
 import { atLeast, authorityOf, lower, taints } from "./authority.ts";
@@ -20,6 +20,7 @@ import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { isTeamPerson, planSchedule, withEdit } from "./router-schedule.ts";
+import { asides, isRead, isSpeech, type RefusedCall, settlesIn, untrueBeside } from "./router-words.ts";
 import { noSpeculation, refuseSpeculation, type SpeculationView, withStarted } from "./speculation.ts";
 
 /** What calls of this turn did to an item so far: one act and one word to the people are both allowed. */
@@ -51,8 +52,6 @@ export type TurnView = {
   speculation?: SpeculationView;
 };
 
-type RefusedCall = { tool: string; settles: string[]; reason: string };
-
 export type StepOutcome = {
   decisions: PlannedDecision[];
   refused: RefusedCall[];
@@ -61,14 +60,13 @@ export type StepOutcome = {
   progress: Map<string, ItemProgress>;
   /** Items whose words are to be said again, shorter. */
   tooLong: string[];
+  /** Words came back that stood beside something refused. */
+  again: boolean;
 };
 
-type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true };
+type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true; again?: true };
 type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" | "find" }>;
 
-const speeches: readonly RouterTool[] = ["reply", "relay"];
-/** May stand beside an act and a word for the same item, and more than once. */
-const asides: readonly RouterTool[] = ["remember", "schedule"];
 const cappedReason =
   "This turn read text from outside the team, so it may only answer, record or ask. Decide again without that recall, or use ask_human.";
 
@@ -80,15 +78,19 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
     results: calls.map(() => null),
     progress: new Map(view.progress),
     tooLong: [],
+    again: false,
   };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
   let { speculation = noSpeculation, schedules = [] } = view;
   for (const index of inOrder) {
     const call = read[index];
-    if (call === undefined || ("tool" in call && routerReads.includes(call.tool))) continue;
-    const verdict =
-      "problem" in call ? { refused: call.problem } : decideCall({ ...view, speculation, schedules }, outcome.progress, call, index);
+    if (call === undefined || isRead(call)) continue;
+    const verdict: Verdict =
+      "problem" in call
+        ? { refused: call.problem }
+        : (untrueBeside(call, outcome.refused, outcome.progress) ??
+          decideCall({ ...view, speculation, schedules }, outcome.progress, call, index));
     if ("decision" in verdict) {
       speculation = withStarted(speculation, verdict.decision.speculation);
       schedules = withEdit(schedules, verdict.decision.schedule);
@@ -96,18 +98,15 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       outcome.results[index] = JSON.stringify(verdict.result);
     } else {
       const tool = "problem" in call ? excerpt(calls[index]?.tool ?? "", 40) : call.tool;
-      const settles =
-        verdict.settles ?? ("tool" in call && "settles" in call.input ? call.input.settles.filter((id) => view.items.has(id)) : []);
+      const settles = verdict.settles ?? settlesIn(calls[index]?.input).filter((id) => view.items.has(id));
       if ("tooLong" in verdict) outcome.tooLong.push(...settles);
+      outcome.again ||= "again" in verdict;
       outcome.refused.push({ tool, settles, reason: verdict.refused });
       outcome.results[index] = JSON.stringify({ refused: verdict.refused });
     }
   }
   return { ...outcome, decisions: inForm(view, outcome.decisions) };
 }
-
-const isSpeech = (call: ReturnType<typeof readCall> | undefined): boolean =>
-  call !== undefined && "tool" in call && speeches.includes(call.tool);
 
 /** With what it settles in it: a router that lost its own count makes no id of another decision. */
 export const decisionIdOf = (view: Pick<TurnView, "turn" | "step">, index: number, settles: readonly string[]): string =>

@@ -89,9 +89,9 @@ const redacted = (input: Record<string, unknown>, known: ReadonlySet<string>): R
   note: "written after reading text from outside the team; not kept",
 });
 
-/** [RM2] Another step of this turn only for what was read or is to be said shorter, while something is undecided and steps are left. */
-export const isLastStep = (step: number, reads: number, undecided: number, tooLong = 0): boolean =>
-  (reads === 0 && tooLong === 0) || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
+/** [RM2] Another step of this turn only for what was read or is to be said again, while something is undecided and steps are left. */
+export const isLastStep = (step: number, reads: number, undecided: number, unsaid = 0): boolean =>
+  (reads === 0 && unsaid === 0) || undecided === 0 || step >= limits.maxRouterStepsPerTurn;
 
 /** [RT7] What makes the model answer with words alone would do so again: later turns know only that there was such a turn. */
 export const unsaid = (message: ModelMessage): ModelMessage =>

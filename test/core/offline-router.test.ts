@@ -461,14 +461,19 @@ it("[RI8] says what it remembers from what this conversation may hear, looked up
   ).toEqual(["reply"]);
 });
 
-it("[RD9] a change of the rules that code refused is not tried again: its owner hears why", () => {
-  const items = [trigger("confirm rul_abc", { from: { role: "owner", name: "Owner" } })];
+it.each([
+  ["confirm rul_abc", "set_policy", { confirm: "rul_abc" }, "I have not changed any rule."],
+  ["every 999 hours say hello", "schedule", { name: "n", text: "t", everyMinutes: 9 }, "I have left the schedules as they are."],
+  ["cancel schedule nightly", "schedule", { name: "nightly", change: "cancel" }, "I have left the schedules as they are."],
+  ["remember that it is blue", "remember", { kind: "background", text: "it is blue" }, "I have not kept that."],
+])("[RD9] [RD15] “%s”, when code refused its %s, is not tried again: whoever asked hears why", (text, tool, input, words) => {
+  const items = [trigger(text, { from: { role: "owner", name: "Owner" } })];
   const call = (name: string, input: object) => ({ id: "call_1", type: "function", function: { name, arguments: JSON.stringify(input) } });
   const calls = (output: object) => {
     const messages = [
       { role: "system", content: "You are Switchyard, a colleague." },
       { role: "user", content: renderMessage({ turn: 1, lane: "team" }, items) },
-      { role: "assistant", content: "", tool_calls: [call("set_policy", { settles: ["trg_a-1"], confirm: "rul_abc" })] },
+      { role: "assistant", content: "", tool_calls: [call(tool, { settles: ["trg_a-1"], ...input })] },
       { role: "tool", tool_call_id: "call_1", content: JSON.stringify(output) },
     ];
     const answer = JSON.parse(answerChat(JSON.stringify({ model: "offline", messages, tools })));
@@ -477,10 +482,8 @@ it("[RD9] a change of the rules that code refused is not tried again: its owner 
       input: JSON.parse(called.arguments),
     }));
   };
-  expect(calls({ refused: "It is saved already." })).toEqual([
-    { tool: "reply", input: { settles: ["trg_a-1"], text: "I have not changed any rule. It is saved already." } },
-  ]);
-  expect(calls({ saving: "x" })[0].tool).toBe("set_policy");
+  expect(calls({ refused: "It is over." })).toEqual([{ tool: "reply", input: { settles: ["trg_a-1"], text: `${words} It is over.` } }]);
+  expect(JSON.stringify(calls({ done: "x" }))).not.toContain(words);
 });
 
 it("[RT7] the smallest request is answered, so that its own failures are told from an item's", () => {

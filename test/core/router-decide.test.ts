@@ -399,3 +399,32 @@ test("[RD14] a decision says when nobody had asked: neither by a request, nor by
   };
   expect([spoken(said), spoken(asked), spoken(asked, { policy: "quiet", policyWhy: "It fits." })]).toEqual([[true], [undefined], [true]]);
 });
+
+describe("[RD15] a reply beside a call that was refused", () => {
+  const reply = (item: InboxItem): [string, unknown] => ["reply", { settles: [item.id], text: "It is done." }];
+  const timed = (more: object): [string, unknown] => ["schedule", { settles: [root.id], name: "n", text: "t", ...more }];
+
+  test.each<[string, [string, unknown]]>([
+    ["a schedule that never comes", timed({ cron: "0 0 30 2 *" })],
+    ["a schedule beyond all calendars", timed({ everyMinutes: 1e300 })],
+    ["a change of what is not there", ["schedule", { settles: [root.id], name: "gone", change: "cancel" }]],
+    ["a dispatch to a machine that is not there", work(root, { machine: "nowhere" })],
+    ["a dispatch that does not fit its form", ["dispatch", { settles: [root.id], title: "t" }]],
+    ["a stop of what is not there", ["cancel", { settles: [root.id], task: "tsk_gone", reason: "r" }]],
+  ])("%s is not said: it comes back with the reason, for another step", (_what, refused) => {
+    const outcome = decide([root, issue], [reply(root), refused, reply(issue)]);
+    expect(outcome.decisions.map(({ settles }) => settles)).toEqual([[issue.id]]);
+    expect(outcome.again).toBe(true);
+    const [first, second] = outcome.refused;
+    expect(second?.reason).toBe(`Not said, because ${first?.tool} was refused: ${first?.reason} Say what is so.`);
+    expect(outcome.progress.get(root.id)?.spoken ?? false).toBe(false);
+  });
+
+  test("is said where the item had its act, or the refused words were another reply", () => {
+    const twice = decide([root], [work(root), ["record", { settles: [root.id], reason: "r" }], reply(root)]);
+    expect(twice.decisions.map(({ tool }) => tool)).toEqual(["dispatch", "reply"]);
+    const words = decide([root], [["relay", { settles: [root.id], report: "rep_gone-a" }], reply(root)]);
+    expect(words.decisions.map(({ tool }) => tool)).toEqual(["reply"]);
+    expect([twice.again, words.again]).toEqual([false, false]);
+  });
+});

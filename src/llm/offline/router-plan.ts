@@ -25,7 +25,7 @@ type View = {
   schedules: Schedules | null;
   /** What we remember, as it was found in this turn; null while nobody looked. */
   kept: string | null;
-  /** What code refused of our calls about rules, by the trigger that they settle. */
+  /** What code refused of our calls, in words for people, by the trigger that they settle. */
   refused: ReadonlyMap<string, string>;
 };
 
@@ -46,15 +46,22 @@ function nameIn(chat: Chat): string {
   return (first?.role === "system" ? /^You are ([^,\n]{1,60}),/.exec(first.text)?.[1] : undefined) ?? "";
 }
 
-/** A change of the rules that was refused is not tried again: its owner hears why. */
-function refusedPolicies(chat: Chat): ReadonlyMap<string, string> {
+const undone: Record<string, string> = {
+  set_policy: "I have not changed any rule.",
+  schedule: "I have left the schedules as they are.",
+  remember: "I have not kept that.",
+};
+
+/** What was refused is not tried again: whoever asked for it hears why. */
+function refusedCalls(chat: Chat): ReadonlyMap<string, string> {
   const outputs = new Map(chat.messages.flatMap((message) => (message.role === "tool" ? [[message.callId, message.output] as const] : [])));
   const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
   return new Map(
     calls.flatMap(({ callId, tool, input }) => {
-      const reason = tool === "set_policy" ? /^\{"refused":(".*")\}$/s.exec(outputs.get(callId) ?? "")?.[1] : undefined;
+      const words = Object.hasOwn(undone, tool) ? undone[tool] : undefined;
+      const reason = words === undefined ? undefined : /^\{"refused":(".*")\}$/s.exec(outputs.get(callId) ?? "")?.[1];
       const settles = Array.isArray(input.settles) ? input.settles : [];
-      return reason === undefined ? [] : settles.map((id) => [String(id), String(JSON.parse(reason))] as const);
+      return reason === undefined ? [] : settles.map((id) => [String(id), `${words} ${String(JSON.parse(reason))}`] as const);
     }),
   );
 }
@@ -75,7 +82,7 @@ export function planRouter(chat: Chat): Answer {
     recent: newest("tasks")?.recent ?? [],
     machines: newest("machines")?.list ?? [],
     schedules: newest("schedules") ?? null,
-    refused: refusedPolicies(chat),
+    refused: refusedCalls(chat),
     kept: factsFound(chat),
     earlier: turns.filter(({ turn }) => turn !== last.turn).flatMap(({ items }) => items.filter(isTrigger)),
   };
@@ -105,6 +112,8 @@ function decide(trigger: Trigger, view: View): Call[] {
   const overheard = isSaidToOthers(trigger) ? toldOfUs(trigger.text, view.name) : null;
   if (overheard !== null) return record(`${overheard}; nobody asked for anything`);
 
+  const refused = view.refused.get(trigger.id);
+  if (refused !== undefined) return reply(refused);
   const timed = trigger.kind === timerKind ? null : readSchedule(trigger.text);
   if (timed?.do === "list") return reply(scheduleList(view.schedules));
   if (timed?.do === "change") return changeOf(trigger, timed, view.schedules);
@@ -114,8 +123,6 @@ function decide(trigger: Trigger, view: View): Call[] {
     const said = `Scheduled “${name}” ${words}${"everyMinutes" in time || "afterMinutes" in time ? "" : ` (${zone})`}. To end it: cancel schedule ${name}`;
     return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(view.lane === "team" ? reply(said) : [])];
   }
-  const refused = view.refused.get(trigger.id);
-  if (refused !== undefined) return reply(`I have not changed any rule. ${refused}`);
   const policy = trigger.kind === timerKind ? null : readPolicy(trigger.text);
   if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
   const toConfirm = lineToConfirm(trigger.text, trigger.before?.at(-1));
