@@ -10,6 +10,7 @@ import { startModelServer } from "./lib/model-server.ts";
 import { rowsWritten } from "./lib/prices.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
 import { median, quantile } from "./lib/statistics.ts";
+import { Undisturbed } from "./lib/undisturbed.ts";
 
 export type IngestOptions = { pairs: number; seconds: number; killAfterMs: number };
 export const fullIngest: IngestOptions = { pairs: 7, seconds: 3, killAfterMs: 1_500 };
@@ -69,18 +70,21 @@ async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, gener
   };
   const ours = (perSecond: number | null) => load(deployment, webhooks.fresh(most, { threads, repeatEvery }), perSecond);
   const bare = (perSecond: number | null) => load(floor, { what: "nothing" }, perSecond);
+  const quiet = new Undisturbed(() => deployment.cpuSeconds() + floor.cpuSeconds() + generator.cpuSeconds(), 3 * pairs);
   /** A, B, B, A, …: whatever the machine does meanwhile meets both. */
   const interleaved = async <A, B>(a: () => Promise<A>, b: () => Promise<B>): Promise<[A, B][]> => {
     const done: [A, B][] = [];
-    for (let pair = 0; pair < pairs; pair++) {
-      if (pair % 2 === 0) {
-        const first = await a();
-        done.push([first, await b()]);
-      } else {
-        const first = await b();
-        done.push([await a(), first]);
-      }
-    }
+    for (let pair = 0; pair < pairs; pair++)
+      done.push(
+        await quiet.block(async () => {
+          if (pair % 2 === 0) {
+            const first = await a();
+            return [first, await b()];
+          }
+          const first = await b();
+          return [await a(), first];
+        }),
+      );
     return done;
   };
   try {
@@ -115,17 +119,20 @@ async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, gener
       figures[`p95 ms of the bare call at ${share * 100} % of its own`] = median(blocks.map(([, b]) => quantile(b.latencies, 0.95)));
       ratios[name] = blocks.map(([a, b]) => quantile(a.latencies, 0.95) / quantile(b.latencies, 0.95));
     }
-    const taken = webhooks.from;
-    await load(deployment, webhooks.fresh(most, { threads }), null);
-    const known = webhooks.again(taken, Math.floor((ceiling * seconds) / 2), { threads });
-    const repeats = await interleaved(
-      () => load(deployment, webhooks.fresh(most, { threads }), null),
-      () => load(deployment, known, null),
-    );
+    // As senders do, what comes again is of lately: of the new events before it.
+    let lately: Workload = webhooks.again(0, 1);
+    const fresh = async () => {
+      const { from } = webhooks;
+      const loaded = await load(deployment, webhooks.fresh(most, { threads }), null);
+      lately = webhooks.again(from, Math.floor(loaded.accepted / 2), { threads });
+      return loaded;
+    };
+    await fresh();
+    const repeats = await interleaved(fresh, () => load(deployment, lately, null));
     figures["CPU ms of a new event"] = median(repeats.map(([a]) => a.cpuMs));
     figures["CPU ms of a duplicate"] = median(repeats.map(([, b]) => b.cpuMs));
     return {
-      figures,
+      figures: { ...figures, ...quiet.figures() },
       goals: [
         ratioGoal(
           "accepted a second, ours / the bare call",

@@ -8,6 +8,7 @@ import { Deployment, place } from "./lib/deployment.ts";
 import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
 import type { StreamRequest } from "./lib/stream-model.ts";
+import { Undisturbed } from "./lib/undisturbed.ts";
 import { pair, perTurn, Turns } from "./turn-cost.ts";
 
 /** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
@@ -56,6 +57,7 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
   const deployment = await Deployment.start({ modelUrl: turns.model.url });
   let named = 0;
   try {
+    const quiet = new Undisturbed(() => (deployment.cpuMs() + bare.cpuMs()) / 1_000, 2 * options.pairs);
     /** While a turn's request is out the next turn's triggers come. */
     const ours = async (triggers: number, pieces: number, count: number): Promise<number[]> => {
       const router = await deployment.object<RouterRpc>("ROUTER", `bench-router-${++named}`);
@@ -102,10 +104,12 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
       for (let i = 0; i < options.pairs; i++) {
         const brought = await bringing(triggers, count);
         const both = (pieces: number) =>
-          pair(
-            i % 2 === 0,
-            async () => perTurn(await ours(triggers, pieces, count)) - brought,
-            async () => perTurn(await plain(pieces, count)),
+          quiet.block(() =>
+            pair(
+              i % 2 === 0,
+              async () => perTurn(await ours(triggers, pieces, count)) - brought,
+              async () => perTurn(await plain(pieces, count)),
+            ),
           );
         const short = await both(few);
         const wordy = await both(many);
@@ -118,7 +122,7 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
     const twenty = await measure(manyTriggers, options.turnsOfMany);
     const { long } = options;
     const histories: number[][] = [];
-    for (let i = 0; i < options.lives; i++) histories.push(await ours(1, few, long));
+    for (let i = 0; i < options.lives; i++) histories.push(await quiet.block(() => ours(1, few, long)));
     const growth = (history: readonly number[]): number => perTurn(history, long - 10, long) / perTurn(history, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     const both = [...one.token, ...twenty.token];
@@ -134,6 +138,7 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
           "CPU a streamed token, bare ai step, µs": 1_000 * median(both.map((each) => each.bare)),
           "first ten turns, ms a turn": median(histories.map((history) => perTurn(history, 1, 11))),
           [`last ten of ${long} turns, ms a turn`]: median(histories.map((history) => perTurn(history, long - 10, long))),
+          ...quiet.figures(),
         },
         [
           ratioGoal("CPU a turn with 1 trigger, ours / bare ai step", one.turn.map(ratio), "<=", 1.5),

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import type { EndpointRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
 import { Deployment, place } from "./lib/deployment.ts";
-import { foreignLoad } from "./lib/foreign-load.ts";
 import { type Load, type Loaded, LoadGenerator, Webhooks } from "./lib/load.ts";
 import { startModelServer } from "./lib/model-server.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
 import { median, quantile } from "./lib/statistics.ts";
+import { Undisturbed } from "./lib/undisturbed.ts";
 
 export type ScaleOptions = {
   threads: number;
@@ -102,8 +102,7 @@ type Parts = { small: Deployment; large: Deployment; generator: LoadGenerator; l
 
 async function measured(options: ScaleOptions, { small, large, generator, load }: Parts): Promise<Result> {
   const used = (): number => small.cpuSeconds() + large.cpuSeconds() + generator.cpuSeconds();
-  const foreign = foreignLoad();
-  const usedBefore = used();
+  const quiet = new Undisturbed(used, options.rounds);
   const touch = (target: Deployment, threads: number, firstThread = 0) => load(target, threads, { threads, firstThread }, touching);
   const events = (target: Deployment, threads: number, firstThread = 0) => load(target, block, { threads, firstThread }, steady);
 
@@ -122,7 +121,7 @@ async function measured(options: ScaleOptions, { small, large, generator, load }
   };
   const rounds: Round[] = [];
   let touchedMs = startMs;
-  for (let n = 0; n < options.rounds; n++) {
+  const round = async (n: number): Promise<Round> => {
     // Few and many take turns to be first, and few are measured while the many go to sleep.
     const before = n % 2 === 1 ? await few() : null;
     await until(usedMs + putAwayMs);
@@ -141,8 +140,10 @@ async function measured(options: ScaleOptions, { small, large, generator, load }
     const [memory, descriptors] = [large.memoryBytes(), large.descriptors()];
     const many = await events(large, block);
     usedMs = performance.now();
-    rounds.push({ many, few: before ?? (await few()), cold, wakes: wakeTimes(wakes), memory, descriptors, descriptorsAtRest });
-  }
+    return { many, few: before ?? (await few()), cold, wakes: wakeTimes(wakes), memory, descriptors, descriptorsAtRest };
+  };
+  let begun = 0;
+  for (let i = 0; i < options.rounds; i++) rounds.push(await quiet.block(() => round(begun++)));
 
   const times = await listTimes(small, large);
   const of = (figure: (round: Round) => number): number => median(rounds.map(figure));
@@ -166,7 +167,7 @@ async function measured(options: ScaleOptions, { small, large, generator, load }
       "descriptors of the runtime with all asleep": of(({ descriptorsAtRest }) => descriptorsAtRest),
       "list of tasks ms, 10,000 of them": median(times.many),
       "list of tasks ms, 100 of them": median(times.few),
-      "share of the machine that others used": foreign(used() - usedBefore),
+      ...quiet.figures(),
     },
     [
       ratioGoal(

@@ -6,6 +6,7 @@ import { BareRuntime } from "./lib/bare.ts";
 import { Deployment, issueOpened } from "./lib/deployment.ts";
 import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
+import { Undisturbed } from "./lib/undisturbed.ts";
 import { pair, perTurn, type Side, Turns } from "./turn-cost.ts";
 
 /** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
@@ -82,6 +83,7 @@ export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOp
       await bare.turns(`bare-${++n}`, { baseUrl: turns.model.url, model: "bare", ...like, turns: count + 1 });
       return marks;
     };
+    const quiet = new Undisturbed(() => (deployment.cpuMs() + bare.cpuMs()) / 1_000, 2 * pairs);
     for (let warm = 0; warm < 3; warm++) {
       await ours(few, perBlock);
       await plain(few, perBlock);
@@ -90,21 +92,21 @@ export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOp
     const token: { ours: number; bare: number }[] = [];
     for (let i = 0; i < pairs; i++) {
       const oursFirst = i % 2 === 0;
-      const short = await pair(
-        oursFirst,
-        async () => perTurn(await ours(few, perBlock)),
-        async () => perTurn(await plain(few, perBlock)),
-      );
-      const wordy = await pair(
-        oursFirst,
-        async () => perTurn(await ours(many, perBlock)),
-        async () => perTurn(await plain(many, perBlock)),
-      );
+      const both = (pieces: number) =>
+        quiet.block(() =>
+          pair(
+            oursFirst,
+            async () => perTurn(await ours(pieces, perBlock)),
+            async () => perTurn(await plain(pieces, perBlock)),
+          ),
+        );
+      const short = await both(few);
+      const wordy = await both(many);
       turn.push(short);
       token.push({ ours: (wordy.ours - short.ours) / (many - few), bare: (wordy.bare - short.bare) / (many - few) });
     }
     const histories: number[][] = [];
-    for (let i = 0; i < lives; i++) histories.push(await ours(few, long));
+    for (let i = 0; i < lives; i++) histories.push(await quiet.block(() => ours(few, long)));
     const growth = (marks: readonly number[]): number => perTurn(marks, long - 10, long) / perTurn(marks, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     return {
@@ -118,6 +120,7 @@ export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOp
           "first ten turns, ours, ms a turn": median(histories.map((history) => perTurn(history, 1, 11))),
           [`last ten of ${long} turns, ours, ms a turn`]: median(histories.map((history) => perTurn(history, long - 10, long))),
           [`mean of ${long} turns, ours, ms a turn`]: median(histories.map((history) => perTurn(history))),
+          ...quiet.figures(),
         },
         [
           ratioGoal("CPU a turn, ours / bare ai step", turn.map(ratio), "<=", 1.5),
