@@ -5,7 +5,9 @@ import { type InboxItem, pickJoining, readersOf } from "../src/core/router.ts";
 import { capObserved, policiesToShow, profilesToShow, renderJoined, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, type Fact, turnTerms } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
+import { schedulesItem } from "../src/core/router-schedule.ts";
 import { fixedTokens, providerTokens } from "../src/core/token-rate.ts";
+import type { ScheduleItem } from "../src/protocol/context-items.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { ModelMessage } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
@@ -25,6 +27,8 @@ export type TurnMessage = {
   talk: Talk;
   /** Ids of facts, tasks and machines that the message brings along. */
   inlined: string[];
+  /** What it says of schedules; what joins the turn may make another list of it. */
+  told: { schedules?: ScheduleItem | undefined };
 };
 
 /** What a turn says to its model, step by step, and what the transcript keeps of that. */
@@ -65,18 +69,29 @@ function factsFor({ memory }: RouterLedger, lane: Lane, items: readonly InboxIte
   return lane === "team" ? capFacts(lane, memory.relevant(turnTerms(items), people, readers)) : [];
 }
 
-type Joinable = Parameters<typeof pickJoining>[3] & { turn: number; items: Map<string, InboxItem>; inlined: string[] };
+/** [A9] What the readers of a turn may hear of schedules. */
+const schedulesFor = ({ schedules }: RouterLedger, lane: Lane, readers: readonly string[], zone: string, nowMs: number) =>
+  lane === "team" ? schedulesItem(schedules.list(), zone, nowMs, readers) : undefined;
 
-/** What came meanwhile enters the turn: its message goes with the next request, with the facts that concern it and were not there yet. */
+type Joinable = Parameters<typeof pickJoining>[3] &
+  Pick<TurnMessage, "turn" | "inlined" | "told"> & { items: Map<string, InboxItem>; zone: string };
+
+/** What came meanwhile enters the turn: its message goes with the next request, with what concerns it and was not there yet. */
 export function joinTurn(ledger: RouterLedger, held: ReadonlySet<string>, turn: Joinable): ModelMessage[] {
   const { store } = ledger;
   const joining = pickJoining(store.inbox.queued(), held, store.meta(), turn);
   if (joining.length === 0) return [];
   const readers = readersOf(joining, (taskId) => store.task(taskId)?.audience);
   const facts = factsFor(ledger, turn.lane, joining, readers).filter(({ id }) => !turn.inlined.includes(id));
-  const text = renderJoined({ turn: turn.turn, lane: turn.lane, items: joining, facts, before: turn.items.size });
-  turn.inlined.push(...facts.map(({ id }) => id));
+  const before = turn.items.size;
   for (const item of joining) turn.items.set(item.id, item);
+  // Whoever joins may have schedules of their own, and since the turn began some may have changed.
+  const all = readersOf([...turn.items.values()], (taskId) => store.task(taskId)?.audience);
+  const now = schedulesFor(ledger, turn.lane, all, turn.zone, turn.nowMs);
+  const schedules = JSON.stringify(now?.list) === JSON.stringify(turn.told.schedules?.list) ? undefined : now;
+  if (schedules !== undefined) turn.told.schedules = schedules;
+  turn.inlined.push(...facts.map(({ id }) => id));
+  const text = renderJoined({ turn: turn.turn, lane: turn.lane, items: joining, facts, schedules, before });
   return [{ role: "user", text }];
 }
 
@@ -104,6 +119,7 @@ export function composeTurn(
   const facts = factsFor(ledger, lane, items, readers);
   const tasks = store.tasks();
   const machines = lane === "team" ? store.machines() : [];
+  const schedules = schedulesFor(ledger, lane, readers, zone, nowMs);
   const text = renderTurn({
     turn,
     lane,
@@ -114,7 +130,7 @@ export function composeTurn(
     facts,
     policies: policiesToShow(policies, meta.policies?.[lane] ?? "", history.messages.length === 0),
     ...(lane === "team" ? { profiles: profilesToShow(profiles, meta.profiles ?? "", history.messages.length === 0) } : {}),
-    ...(lane === "team" ? { schedules: { list: ledger.schedules.list(), zone } } : {}),
+    schedules,
     observed: capObserved(observed.map((each) => each.line)),
     summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
     nowMs,
@@ -122,5 +138,5 @@ export function composeTurn(
   const inlined = [...facts, ...tasks, ...machines].map((each) => each.id);
   const talk = new Talk(history.messages, fixed + history.tokens);
   talk.add([{ role: "user", text }]);
-  return { turn, segment, fresh: history.messages.length === 0, talk, inlined };
+  return { turn, segment, fresh: history.messages.length === 0, talk, inlined, told: { schedules } };
 }

@@ -19,7 +19,7 @@ import { allInForce } from "../src/storage/profiles.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 import type { RouterEffects } from "./router-effects.ts";
-import { composeTurn, joinTurn } from "./router-message.ts";
+import { composeTurn, joinTurn, type TurnMessage } from "./router-message.ts";
 import type { RouterModel } from "./router-model.ts";
 import { readAll } from "./router-reads.ts";
 
@@ -34,7 +34,7 @@ type Turn = {
   observed: Observed[];
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
-};
+} & Pick<TurnMessage, "told">;
 type StepInput = Required<Pick<TurnView, "progress" | "shortened" | "heard">> & {
   reply: ModelReply;
   /** Those of the reply, with ids in them. */
@@ -145,7 +145,7 @@ export class RouterSteps {
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
       talk.add(said.sent, []);
-      if (!tainted) talk.add(joinTurn(this.#ledger, this.#effects.held(), { ...turn, step, undecided, nowMs: Date.now() }));
+      if (!tainted) talk.add(joinTurn(this.#ledger, this.#effects.held(), { ...turn, ...this.#here(), step, undecided }));
     }
   }
 

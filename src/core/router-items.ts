@@ -1,19 +1,17 @@
 // What the router's model reads: each waiting thing as a context item, with public text kept out of the team's lane.
 
-import type { MarkedText, RouterItem, TaskLine } from "../protocol/context-items.ts";
+import type { MarkedText, RouterItem, ScheduleItem, TaskLine } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { Schedule } from "../protocol/schedule.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { mayReachAny } from "./audience.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
 import { type Fact, factsItem } from "./router-memory.ts";
 import { nameOf } from "./router-names.ts";
-import { schedulesItem } from "./router-schedule.ts";
 
 const recentTasks = 10;
 const maxOpenTasks = 60;
@@ -31,7 +29,7 @@ export type TurnInput = {
   observed: readonly string[];
   facts?: readonly Fact[];
   /** Only in the team's lane. */
-  schedules?: { list: readonly Schedule[]; zone: string };
+  schedules?: ScheduleItem | undefined;
   /** Null while the transcript's last word on them still holds. */
   policies: readonly Policy[] | null;
   /** The same; only in the team's lane. */
@@ -49,7 +47,7 @@ export function renderTurn(input: TurnInput): string {
     ...(input.profiles ? [{ item: "profiles" as const, list: input.profiles.map(({ name, purpose }) => ({ name, purpose })) }] : []),
     tasksItem(input),
     ...(input.lane === "team" ? [machinesItem(input.machines)] : []),
-    ...(input.schedules === undefined ? [] : [schedulesItem(input.schedules.list, input.schedules.zone, input.nowMs, input.readers)]),
+    ...(input.schedules === undefined ? [] : [input.schedules]),
     ...factsItems(input.facts),
     ...(input.lane === "team" && input.observed.length > 0 ? [{ item: "observed" as const, lines: [...input.observed] }] : []),
     ...problemItems(input.items),
@@ -58,9 +56,10 @@ export function renderTurn(input: TurnInput): string {
   return renderMessage({ turn: input.turn, lane: input.lane }, items);
 }
 
-/** [RI11] What joins a turn under way: the items alone, counted on from those that it has. All else of the turn still holds. */
-export const renderJoined = (input: Pick<TurnInput, "turn" | "lane" | "items" | "facts"> & { before: number }): string =>
+/** [RI11] What joins a turn under way: the items, counted on from those that it has, and what the turn was not told yet. All else of it still holds. */
+export const renderJoined = (input: Pick<TurnInput, "turn" | "lane" | "items" | "facts" | "schedules"> & { before: number }): string =>
   renderMessage({ turn: input.turn, lane: input.lane }, [
+    ...(input.schedules === undefined ? [] : [input.schedules]),
     ...factsItems(input.facts),
     ...problemItems(input.items),
     ...input.items.map((item, index) => renderItem(item, input.lane, nameOf(input.turn, input.before + index))),

@@ -7,6 +7,7 @@ import type { KnownTask } from "../../src/core/router.ts";
 import { decideStep } from "../../src/core/router-decide.ts";
 import { renderTurn } from "../../src/core/router-items.ts";
 import { factAudience } from "../../src/core/router-memory.ts";
+import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { stepMessages } from "../../src/core/router-turn.ts";
 import type { Schedule } from "../../src/protocol/schedule.ts";
 import { member, queuedTrigger, taskOf } from "../support/router-fixtures.ts";
@@ -120,8 +121,9 @@ test("[A9] whatever tasks and schedules there are, a turn shows words of those a
     fc.property(some, fc.subarray([secret, question, issue], { minLength: 1 }), (held, items) => {
       const readers = items.map((item) => audienceOf(item.trigger));
       const tasks = held.map((audience, n) => taskOf(`t${n}`, { audience, title: `titleof${n}.`, line: `lineof${n}.` }));
-      const schedules = { list: held.map((audience, n) => scheduleOf(audience, `dueof${n}.`)), zone: "UTC" };
+      const list = held.map((audience, n) => scheduleOf(audience, `dueof${n}.`));
       const about = { turn: 1, lane: "team" as const, machines: [], observed: [], policies: null, summary: [], nowMs: 1 };
+      const schedules = schedulesItem(list, "UTC", 1, readers);
       const text = renderTurn({ ...about, items, readers, tasks, schedules });
       held.forEach((audience, n) => {
         const shown = readers.some((reader) => reader === audience || (reader.startsWith("web ") && audience.startsWith("github ")));

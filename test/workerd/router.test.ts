@@ -1,6 +1,6 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { guest, machineOf, member, reportOf, taskOf } from "../support/router-fixtures.ts";
+import { guest, machineOf, member, reportOf, taskOf, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { bodies, decided, decisions, effects, events, messagesOf, newLab, objects, saidIn, say, script, settled } from "./router-lab.ts";
 
@@ -61,6 +61,29 @@ test("[RT6] what comes while a turn reads joins its next step, is settled by its
   expect(messagesOf(sent[1]).map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool", "user"]);
   const replayed = [await lab.router.replay({ step: 1 }), await lab.router.replay({ step: 2 })];
   expect(replayed.map((step) => step?.bytes)).toEqual(sent);
+});
+
+test("[RI11] whoever joins a turn brings along the schedules that they may hear of, and nothing is listed twice", async () => {
+  const lab = await newLab();
+  const [by, other] = [byOf(lab.token), { ...member, id: `prs_${lab.token}other`, name: "other" }];
+  const { threadId, source, place, threadKey, threadTitle } = triggerOf({ name: "any", by: other });
+  const thread = { threadId, source, place, threadKey, threadTitle };
+  const owned = { thread, by: other, authority: "member" as const, text: "look", time: { cron: "0 9 1 1 *" } };
+  expect(await lab.router.setSchedule({ ...owned, name: `nightly-${lab.token}` })).toMatchObject({ id: expect.any(String) });
+  await evictDurableObject(lab.router as never);
+  const read = { calls: [{ tool: "recall", input: { id: "1.1" } }], delayMs: 400 };
+  await script(lab.token, [read, read, { calls: [{ tool: "record", input: { settles: ["1.1", "1.2", "1.3"], reason: "kept" } }] }]);
+  for (const [i, who] of [by, other, by].entries()) {
+    await until(`call ${i}`, async () => (await bodies(lab.token)).length === i);
+    const said = await say(lab, { name: `${lab.token}${i}`, by: who, text: `say ${i} ${lab.token}` });
+    if (i === 2) await decided(lab, said.id);
+  }
+  const texts = (await bodies(lab.token)).map((body) => messagesOf(body).at(-1)?.content ?? "");
+  expect(texts.map((text) => [text.includes('"item":"schedules"'), text.includes(`nightly-${lab.token}`)])).toEqual([
+    [true, false],
+    [true, true],
+    [false, false],
+  ]);
 });
 
 test("a member's request opens a topic, starts a worker, and is acknowledged there", async () => {
