@@ -17,7 +17,7 @@ const shownMarks = 200;
 export function pagePorts(
   { id, env, ctx, room }: { id: string; env: Env; ctx: DurableObjectState; room: ThreadRoom },
   isRevoked: (principalId: string) => boolean,
-  reach: <T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append">) => Promise<T>) => Promise<T>,
+  reach: <T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "row" | "append">) => Promise<T>) => Promise<T>,
 ): PagePorts {
   const { store } = room;
   const config = readConfig(env);
@@ -31,6 +31,7 @@ export function pagePorts(
     drafts: () => room.drafts.current,
     newest: (limit) => store.rowsBefore(Number.MAX_SAFE_INTEGER, limit),
     read: (threadId, afterSeq, limit) => reach(threadId, (thread) => thread.read({ afterSeq, limit })),
+    row: (threadId, triggerId) => reach(threadId, (thread) => thread.row({ triggerId })),
     keepWhole: (text, by) => {
       const from = { audience: webAudience(by.id), tainting: taints(by) };
       return putArtifact(env.STORE, new TextEncoder().encode(text), "text/plain; charset=utf-8", from);

@@ -244,7 +244,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
   }
 
   /** This thread or a topic under it; only work of the sockets waits for another object, with a limit. */
-  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "append" | "draft">) => Promise<T>): Promise<T> {
+  #reach<T>(threadId: string, call: (thread: Pick<ThreadRpc, "read" | "row" | "append" | "draft">) => Promise<T>): Promise<T> {
     return withTimeout(call(threadId === this.#id ? this : this.env.THREAD.getByName(threadId)), callTimeoutMs, threadId);
   }
 }

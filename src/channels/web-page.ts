@@ -1,7 +1,7 @@
 // What a root Thread does for the pages on its sockets: brings one up to date, takes its messages, passes its buttons on.
 
 import { authorityOf, laneOf } from "../core/authority.ts";
-import { toWidgetRow } from "../core/thread.ts";
+import { saidUnasked, toWidgetRow } from "../core/thread.ts";
 import { asFault } from "../protocol/fault.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -29,6 +29,7 @@ export type PagePorts = {
   /** Replies that are being written. */
   drafts: () => DraftFrame[];
   read: (threadId: ThreadId, afterSeq: number, limit: number) => Promise<{ rows: ThreadRow[]; cards: TaskCard[] }>;
+  row: (threadId: ThreadId, id: string) => Promise<ThreadRow | null>;
   /** Lets a message in, or throws `rate_limited` with when to come back. */
   admit: (principal: Principal) => Promise<void>;
   /** Keeps a text that a trigger cannot carry whole; returns its artifact. */
@@ -65,6 +66,8 @@ export async function answerFrame(
     // [T11] It counts against a policy of the team.
     if (laneOf(authorityOf(principal)) !== "team")
       return { t: "refused", clientMsgId, message: "Only members of the team can say what was not wanted." };
+    const said = saidUnasked(await ports.row(threadId, frame.of));
+    if ("problem" in said) return { t: "refused", clientMsgId, message: said.problem };
     ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
     return { t: "ack", clientMsgId, threadId };
   }

@@ -289,6 +289,16 @@ export function toWidgetRow(row: ThreadRow, viewerId: string): WidgetRow | null 
   }
 }
 
+/** [T11] The decision that a person may call unwanted, by the row in which it was said; else a sentence on why there is none. */
+export function saidUnasked(row: ThreadRow | null): { decisionId: string } | { problem: string } {
+  if (row?.kind !== "outbound")
+    return { problem: "Nothing of this id was said in this conversation, so there is nothing to call unwanted." };
+  const { proactive, decisionId } = row.outbound;
+  return proactive && decisionId !== undefined
+    ? { decisionId }
+    : { problem: "This was not said unasked, so there is nothing to call unwanted." };
+}
+
 /** What is said of a thread that keeps nothing. */
 export const unknownThread = (threadId: string): ThreadInfo => ({
   threadId,

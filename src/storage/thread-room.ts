@@ -1,7 +1,7 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
 import { retryAtMs, spreadMs } from "../core/alarms.ts";
 import { ownerOf } from "../core/ids.ts";
-import { isActive, rootOwnerOf, toWidgetRow } from "../core/thread.ts";
+import { isActive, rootOwnerOf, saidUnasked, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -221,11 +221,9 @@ export class ThreadRoom {
 
   async #carryOut({ by, frame, atMs }: Act): Promise<void> {
     if (frame.t === "mark") {
-      const row = await this.#env.THREAD.getByName(frame.threadId).row({ triggerId: frame.of });
-      const { proactive, decisionId } = row?.kind === "outbound" ? row.outbound : {};
-      if (!proactive || decisionId === undefined)
-        throw new Fault("not_found", "This was not said unasked, so there is nothing to call unwanted.");
-      const mark = { decisionId, wrong: frame.wrong, note: "", by: by.name, atMs };
+      const said = saidUnasked(await this.#env.THREAD.getByName(frame.threadId).row({ triggerId: frame.of }));
+      if ("problem" in said) throw new Fault("not_found", said.problem);
+      const mark = { ...said, wrong: frame.wrong, note: "", by: by.name, atMs };
       await fromD1(this.#env.DB, (db) => markDecision(db, this.#env.ROUTER.getByName(routerName), mark));
       return;
     }

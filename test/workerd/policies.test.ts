@@ -2,6 +2,7 @@ import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { routerName } from "../../src/env.ts";
 import type { DecisionAnswer, PoliciesAnswer } from "../../src/protocol/console.ts";
+import type { Logged, ThreadEvent } from "../../src/protocol/events.ts";
 import type { SavedPolicy } from "../../src/protocol/policy.ts";
 import type { SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { policiesInForce } from "../../src/storage/policies.ts";
@@ -139,12 +140,19 @@ test("[T11] what a policy made the router say is called unwanted in the widget w
   press(again, "mark-0002", proactive, false);
   await eventually("it is taken back", async () => (await marksOf())[0] === before);
   press(again, "mark-0003", asked, true);
-  await again.until("nothing to mark", () => again.frames.some((frame) => frame.t === "refused"));
+  press(again, "mark-0005", { id: `out_${page.rootThreadId.slice(4)}-aaaaaaaaaa` }, true);
+  await again.until("nothing to mark", () => again.frames.filter((frame) => frame.t === "refused").length === 2);
+  // What was refused is not in the log, and no page is told of it.
+  const marked = (await objects.THREAD.getByName(page.rootThreadId).events({ afterSeq: 0, limit: 500 })) as Logged<ThreadEvent>[];
+  expect(marked.flatMap(({ event }) => (event.kind === "thread.marked" ? [event.outboundId] : []))).toEqual([proactive?.id, proactive?.id]);
+  const third = await Page.ready(from);
+  expect(third.frames.filter((frame) => frame.t === "marked")).toEqual([{ t: "marked", of: proactive?.id, wrong: false }]);
   const stranger = await Page.ready(await session());
   stranger.say({ t: "mark", clientMsgId: "mark-0004", threadId: stranger.rootThreadId, of: proactive?.id, wrong: true });
   await stranger.until("refused", () => stranger.frames.some((frame) => frame.t === "refused"));
-  expect([again, stranger].map((each) => each.frames.find((frame) => frame.t === "refused"))).toMatchObject([
+  expect([again, stranger].flatMap((each) => each.frames.filter((frame) => frame.t === "refused"))).toMatchObject([
     { clientMsgId: "mark-0003", message: expect.stringContaining("not said unasked") },
+    { clientMsgId: "mark-0005", message: expect.stringContaining("Nothing of this id was said") },
     { clientMsgId: "mark-0004", message: "Only members of the team can say what was not wanted." },
   ]);
   expect((await marksOf())[0]).toBe(before);
