@@ -1,20 +1,21 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
-import type { Authority, Lane, Principal } from "../protocol/principal.ts";
+import type { Authority, Lane } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { RouterCall, RouterTool } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import { mayFlow } from "./audience.ts";
-import { atLeast, authorityOf, lower, taints } from "./authority.ts";
+import { atLeast, authorityOf, lower } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
+import { planChange } from "./router-change.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
 import { inForm, placeOf } from "./router-manner.ts";
-import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
@@ -321,32 +322,15 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
         return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
       return call.tool === "resolve"
         ? planResolve(view, call.input, task, settled, base(view, settled, id, "resolve", `${call.input.how}: ${task.title}`))
-        : change(view, call, task, settled, id);
+        : planChange(
+            view.agentName,
+            call,
+            task,
+            settled,
+            base(view, settled, id, call.tool, call.tool === "cancel" ? call.input.reason : `facts for ${task.title}`),
+          );
     }
   }
-}
-
-function change(
-  view: TurnView,
-  call: Extract<Act, { tool: "deliver" | "cancel" }>,
-  task: KnownTask,
-  settled: readonly InboxItem[],
-  id: string,
-): Verdict {
-  if (call.tool === "cancel") {
-    const decision = base(view, settled, id, "cancel", call.input.reason);
-    const by: Principal = { role: "agent", id: "router", name: view.agentName, onBehalfOf: decision.authority };
-    const effect: RouterEffect = { kind: "cancel", taskId: task.id, input: { by, reason: excerpt(stripMarkers(call.input.reason), 300) } };
-    return { decision: { ...decision, taskId: task.id, threadId: task.threadId, effects: [effect] }, result: { stopping: task.id } };
-  }
-  const decision = base(view, settled, id, "deliver", `facts for ${task.title}`);
-  const tainted = settled.some((item) => (item.kind === "trigger" ? taints(item.trigger.principal) : item.report.tainted));
-  const effect: RouterEffect = {
-    kind: "tell",
-    taskId: task.id,
-    input: { id, text: stripMarkers(call.input.facts), authority: decision.authority, tainted },
-  };
-  return { decision: { ...decision, taskId: task.id, threadId: task.threadId, effects: [effect] }, result: { delivered: task.id } };
 }
 
 /** [RD10] Only people of the team, in a turn free of public text, write into the team's memory; the row says who, where and when. */

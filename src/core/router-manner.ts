@@ -16,7 +16,7 @@ export function placeOf(view: Pick<View, "tasks">, item: InboxItem): { threadId:
 }
 
 /** A source that nobody knows may be a conversation: its words stay as they are. */
-const isDocument = (source: string): boolean => source !== "" && mannerOf(source) === "structured";
+export const isDocument = (source: string): boolean => source !== "" && mannerOf(source) === "structured";
 
 /** What a reader may do about a report, where that is certain. */
 function askedBy({ kind, taskId }: Pick<Report, "kind" | "taskId">): string[] {

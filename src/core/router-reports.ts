@@ -4,7 +4,7 @@ import { finalStatuses, type Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { isOpen, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
-import { reportInForm } from "./router-manner.ts";
+import { isDocument, reportInForm } from "./router-manner.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 
 const confident = 0.7;
@@ -24,8 +24,12 @@ export function planReport(given: Report, known: KnownTask | null, others: reado
   const task = updated(known ?? taskOfReport(report), report);
   switch (report.kind) {
     case "progress":
-    case "cancelled":
       return { task, decision: null, queue: null };
+    case "cancelled": {
+      // [W29] In the widget the task's card says who stopped it.
+      const untold = isDocument(task.source);
+      return { task, decision: untold ? sayByCode(report, task, "notice", "stopped: who did is told once", turn) : null, queue: null };
+    }
     case "answer":
       return { task, decision: sayByCode(report, task, "relay", "an answer beside the work", turn), queue: null };
     case "paused":

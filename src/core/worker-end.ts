@@ -3,7 +3,7 @@ import { Fault } from "../protocol/fault.ts";
 import type { EndpointId } from "../protocol/ids.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { DeliveredRow } from "../protocol/thread.ts";
-import { atLeast, authorityOf } from "./authority.ts";
+import { atLeast, authorityOf, laneOf } from "./authority.ts";
 import { childId, ownerOf } from "./ids.ts";
 import { oneLine } from "./worker-card.ts";
 import {
@@ -17,13 +17,22 @@ import {
   type WorkerCommand,
 } from "./worker-state.ts";
 
+/** [W29] Whoever has the task's authority may decide about it; a person below the team about what they asked for themselves, and nothing else. */
+export function mayDecide({ start: { authority, quote } }: Pick<TaskState, "start">, by: Principal): boolean {
+  if (!atLeast(authorityOf(by), authority)) return false;
+  const inTeam = laneOf(authorityOf(by)) === "team" || by.role === "agent";
+  return inTeam || (by.role === quote.from.role && by.id === quote.from.id);
+}
+
 /** Refuses a person who may not decide about the task. */
 export function requireAuthority(task: TaskState, by: Principal, what: string): void {
-  if (!atLeast(authorityOf(by), task.start.authority))
-    throw new Fault(
-      "forbidden",
-      `Only someone with the authority of a${task.start.authority === "owner" ? "n" : ""} ${task.start.authority} may ${what} this task.`,
-    );
+  if (mayDecide(task, by)) return;
+  const { authority } = task.start;
+  const who =
+    laneOf(authority) === "team"
+      ? `someone with the authority of a${authority === "owner" ? "n" : ""} ${authority}`
+      : "whoever asked for it, or a member of the team,";
+  throw new Fault("forbidden", `Only ${who} may ${what} this task.`);
 }
 
 /** [W9] Cancel is code: what is out becomes void, and the machine is asked to end what runs there. */

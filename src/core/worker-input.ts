@@ -4,12 +4,11 @@ import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { Amended } from "../protocol/task.ts";
 import type { Amendment, MoveTo, Trigger } from "../protocol/trigger.ts";
-import { atLeast, authorityOf } from "./authority.ts";
 import { childId } from "./ids.ts";
 import { backlogRevision } from "./worker-card.ts";
 import { noteChecks } from "./worker-checks.ts";
 import { inboxEvent } from "./worker-context.ts";
-import { cancelTask, releaseRows } from "./worker-end.ts";
+import { cancelTask, mayDecide, releaseRows } from "./worker-end.ts";
 import { resumeTask } from "./worker-session.ts";
 import {
   addReport,
@@ -223,7 +222,7 @@ function interruptFor(change: Change, taken: readonly InboxRow[], open: readonly
   const { task } = change;
   const by = taken
     .flatMap(({ item }) => triggerOf(item) ?? [])
-    .find((trigger) => trigger.mode === "interrupt" && isPerson(trigger.principal) && mayStop(task, trigger.principal))?.principal;
+    .find((trigger) => trigger.mode === "interrupt" && isPerson(trigger.principal) && mayDecide(task, trigger.principal))?.principal;
   if (by === undefined || task.mode.mode === "cancelling" || task.mode.mode === "paused") return;
   for (const { endpointId, commandId } of open)
     change.effects.push({ effect: "stop", endpointId, commandId, why: `${by.name} interrupted the task` });
@@ -239,8 +238,6 @@ function interruptFor(change: Change, taken: readonly InboxRow[], open: readonly
   task.notices = [...task.notices, `${by.name} interrupted you.${stopped} Do what the message says before anything else.`];
   change.events.push({ kind: "task.interrupted", by, step, commands: open.map(({ commandId }) => commandId) });
 }
-
-const mayStop = (task: TaskState, by: Principal): boolean => atLeast(authorityOf(by), task.start.authority);
 
 const mergeInto = (first: Change, second: Change | null): Change =>
   second === null
@@ -261,7 +258,7 @@ function pauseAnswer(task: TaskState, rows: readonly InboxRow[]): { word: "conti
     const trigger = triggerOf(item);
     if (trigger === null) continue;
     const word = /^\s*(?:@\S+\s+)?(continue|stop)\s*[.!]?\s*$/i.exec(trigger.text)?.[1]?.toLowerCase();
-    if ((word === "continue" || word === "stop") && mayStop(task, trigger.principal)) return { word, by: trigger.principal };
+    if ((word === "continue" || word === "stop") && mayDecide(task, trigger.principal)) return { word, by: trigger.principal };
   }
   return null;
 }

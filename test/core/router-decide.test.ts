@@ -207,6 +207,17 @@ describe("authority", () => {
     expect(stop(boss).decisions[0]?.effects).toMatchObject([{ kind: "cancel", input: { by: { role: "agent", onBehalfOf: "owner" } } }]);
   });
 
+  test("[W29] any member may stop a member's task, from whichever conversation, and the stop names who asked for it", () => {
+    const task = taskOf("theirs");
+    const ana = queuedTrigger({ name: "ana", by: { ...member, id: "prs_ana", name: "Ana" } });
+    const { decisions } = decide([ana], [["cancel", { settles: [ana.id], task: task.id, reason: "stop" }]], {
+      tasks: new Map([[task.id, task]]),
+    });
+    expect(decisions).toMatchObject([
+      { taskId: task.id, threadId: task.threadId, effects: [{ kind: "cancel", input: { by: { name: "Ana, through Switchyard" } } }] },
+    ]);
+  });
+
   test("[RD3] a turn that read public text can answer, but not act", () => {
     const outcome = decide([root], [work(root)], { capped: true });
     expect(outcome.decisions).toEqual([]);

@@ -25,6 +25,14 @@ describe("planReport", () => {
     expect(plan({ confidence: 1 }, [task, { ...rival, status: "done", endedMs: 3 }]).decision).not.toBeNull();
   });
 
+  test("[W29] who stopped a task is said where no card says it", () => {
+    const there = taskOf("there", { source: "github", place: "acme/app" });
+    const report = reportOf({ task: there, kind: "cancelled", status: "cancelled", text: "Stopped by Ana, through Switchyard." });
+    const { decision, queue } = planReport(report, there, [], 1);
+    expect(queue).toBeNull();
+    expect(posts(decision?.effects)).toMatchObject([{ kind: "notice", text: report.text, threadId: there.threadId, taskId: there.id }]);
+  });
+
   test("[RR1] progress and a cancel disturb nobody; a pause and a wait are told once", () => {
     for (const kind of ["progress", "cancelled"] as const) expect(plan({ kind })).toMatchObject({ decision: null, queue: null });
     expect(posts(plan({ kind: "answer", status: "running" }).decision?.effects)).toMatchObject([

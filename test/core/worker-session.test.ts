@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { childId } from "../../src/core/ids.ts";
 import { effectAddress } from "../../src/core/worker-address.ts";
 import { withCard } from "../../src/core/worker-card.ts";
-import { cancelTask, machineStopped } from "../../src/core/worker-end.ts";
+import { acceptTask, cancelTask, machineStopped } from "../../src/core/worker-end.ts";
 import { received } from "../../src/core/worker-input.ts";
 import { decideReply, readAnswered } from "../../src/core/worker-reply.ts";
 import { beginStep, callAgain, callFailed, nextMove, resumeTask, startTask } from "../../src/core/worker-session.ts";
@@ -10,6 +10,7 @@ import { changeOf, type InboxRow, type TaskState, type WorkerCommand } from "../
 import { limits } from "../../src/protocol/limits.ts";
 import type { ModelReply } from "../../src/protocol/model.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
+import type { TaskStart } from "../../src/protocol/task.ts";
 import {
   asked,
   between,
@@ -265,6 +266,27 @@ test("[W9] a cancel waits for every machine that may still run something, and fo
   const ended = machineStopped(away.task, { endpointId: "ep_a", epoch: 2, offline: false }, [message("unread")], [running], 0);
   expect(ended?.task.mode).toMatchObject({ mode: "ended", status: "cancelled" });
   expect(ended?.effects.map((effect) => effect.effect)).toEqual(["report", "unsubscribe"]);
+});
+
+test("[W29] below the team only whoever asked may stop a task, continue or judge it; the team may those of its authority", () => {
+  const people: Principal[] = (["guest", "public", "member", "owner"] as const).flatMap((role) =>
+    ["a", "b"].map((id) => ({ role, id, name: id })),
+  );
+  for (const from of people)
+    for (const by of people) {
+      const authority = from.role as TaskStart["authority"];
+      const task = between({ start: { ...start, authority, quote: { ...start.quote, from } } });
+      const team = by.role === "owner" || by.role === "member";
+      const may = team ? by.role === "owner" || authority !== "owner" : by.role === from.role && by.id === from.id;
+      const ended = { ...task, mode: { mode: "ended" as const, status: "done" as const, endedMs: 0 } };
+      const paused = { ...task, mode: { mode: "paused" as const, why: "allowance" as const } };
+      const asked = [message("stop", by)];
+      const tries = [() => cancelTask(task, by, "no", [], [], 0), () => resumeTask(paused, by, 5, 0), () => acceptTask(ended, by, false)];
+      for (const attempt of tries)
+        if (may) expect(attempt()).not.toBeNull();
+        else expect(attempt, `${by.role} ${by.id} of ${from.role} ${from.id}`).toThrow(/^Only /);
+      expect(received(paused, asked, { threadId, unread: asked, open: [], nowMs: 0 }).task.mode.mode).toBe(may ? "ended" : "paused");
+    }
 });
 
 test("a paused task takes `continue` and `stop` in words, from someone who may decide", () => {

@@ -90,6 +90,27 @@ test("[W9] a guest may not stop a member's task, nor bury one that has not start
   expect((await card(task)).status).toBe("waiting");
 });
 
+test("[W29] a task of a guest is stopped by that guest or by the team, not by another guest, also after an eviction", async () => {
+  for (const [by, refused] of [
+    [{ ...guest, id: "guest-2" }, true],
+    [{ ...guest, role: "public" as const }, true],
+    [guest, false],
+    [member, false],
+  ] as const) {
+    const task = newTask({ authority: "guest" });
+    await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "which?" } }] }]);
+    await begin({ ...task, start: { ...task.start, quote: { ...task.start.quote, from: guest } } });
+    await untilStatus(task, "waiting");
+    await evictDurableObject(task.stub as never);
+    if (refused) {
+      expect(await refusal(() => task.stub.cancel({ by, reason: "no" }))).toMatch(/^Only /);
+      expect((await card(task)).status).toBe("waiting");
+    }
+    await task.stub.cancel({ by: refused ? guest : by, reason: "mine" });
+    expect(await untilStatus(task, "cancelled")).toMatchObject({ line: `Stopped by ${refused ? "guest" : by.name}.` });
+  }
+});
+
 test("a person's word on an ended task is on its card; on an open one it counts for nothing", async () => {
   const task = newTask();
   await script(task, [{ ...done("answer"), delayMs: 400 }]);
