@@ -1,7 +1,7 @@
 // The router's model: one call of a turn, and, when it fails, a look at what is wrong: everything, the past, or the items at hand.
 import { isPlatformHiccup } from "../src/core/alarms.ts";
 import type { InboxItem } from "../src/core/router.ts";
-import { type Found, isToAsk, planModelFault, probe, routerFault } from "../src/core/router-faults.ts";
+import { type FaultPlan, type Found, isToAsk, planLostTurn, planModelFault, probe, routerFault } from "../src/core/router-faults.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
@@ -41,7 +41,7 @@ export class RouterModel {
     if (!this.#mine(turn.epoch)) return null;
     this.#storage.transactionSync(() => {
       this.#ledger.log.append({ kind: "router.model", ...this.about(turn, step), phase: "reserve" }, startedMs);
-      this.#lease(startedMs + limits.modelCallTimeoutMs);
+      this.begin(turn, step, startedMs + limits.modelCallTimeoutMs + leaseSlackMs);
     });
     await faultPoint(config.faultUrl, "router.model.called");
     try {
@@ -52,6 +52,38 @@ export class RouterModel {
       const failed = { phase: "failed" as const, ms: Date.now() - startedMs, error: messageOf(error) };
       this.#ledger.log.append({ kind: "router.model", ...this.about(turn, step), ...failed }, Date.now());
       return { error };
+    }
+  }
+
+  /** [RT7] Before anything of a turn, or of its next request, is made: should that be the end of this process, it is known of what. */
+  begin({ turn, lane, items }: Pick<AskedTurn, "turn" | "lane" | "items">, step: number, leaseUntilMs: number): void {
+    const { store } = this.#ledger;
+    store.setMeta({ ...store.meta(), leaseUntilMs, underWay: { turn, step, lane, ids: [...items.keys()] } });
+  }
+
+  /** [RT7] The turn that the loop before left under way, because it died or hangs; false when there is none. Who hangs may still say how it ended. */
+  lost(died: boolean, nowMs: number): boolean {
+    const { store, log } = this.#ledger;
+    const { underWay } = store.meta();
+    if (underWay === null) return false;
+    const { ids, ...about } = underWay;
+    const items = [...store.inbox.queuedOf(ids).values()];
+    this.#storage.transactionSync(() => {
+      const failed = { phase: "failed" as const, error: "lost: it never came to its end" };
+      if (died && about.step > 0) log.append({ kind: "router.model", ...about, model: this.#model.name, items: ids, ...failed }, nowMs);
+      const why = "My process ends whenever I work on this.";
+      this.#settle(planLostTurn(store.meta(), { lane: about.lane, items, nowMs }), items, "The turn never came to its end.", why, nowMs);
+    });
+    return true;
+  }
+
+  #settle(plan: FaultPlan, items: readonly InboxItem[], problem: string, why: string, nowMs: number): void {
+    const { store } = this.#ledger;
+    store.setMeta({ ...plan.meta, underWay: null });
+    if (!plan.blame) return;
+    for (const item of items) {
+      store.inbox.countTry(item.id);
+      this.#ledger.undecided(item, problem, nowMs, why);
     }
   }
 
@@ -69,12 +101,7 @@ export class RouterModel {
       if (!this.#mine(turn.epoch)) return;
       const nowMs = Date.now();
       const plan = planModelFault(store.meta(), asked.fault, { ...about, nowMs }, asked.found);
-      store.setMeta(plan.meta);
-      if (!plan.blame) return;
-      for (const item of items) {
-        store.inbox.countTry(item.id);
-        this.#ledger.undecided(item, fault.message, nowMs, `My model fails whenever I show it this: ${fault.message}`);
-      }
+      this.#settle(plan, items, fault.message, `My model fails whenever I show it this: ${fault.message}`, nowMs);
     });
   }
 

@@ -190,7 +190,16 @@ export class RouterSteps {
       const policies = { team: "", public: "", ...meta.policies, [step.lane]: silent ? "" : policyStamp(step.policies) };
       const shown = { policies, ...(step.lane === "team" ? { profiles: silent ? "" : profileStamp(step.profiles) } : {}) };
       const tokenRate = learnedRate(meta.tokenRate, step.tokens, step.reply.usage);
-      store.setMeta({ ...meta, tokenRate, context, turn: step.turn, segments: { ...meta.segments, [step.lane]: step.segment }, ...shown });
+      const underWay = step.last ? null : meta.underWay;
+      store.setMeta({
+        ...meta,
+        underWay,
+        tokenRate,
+        context,
+        turn: step.turn,
+        segments: { ...meta.segments, [step.lane]: step.segment },
+        ...shown,
+      });
       for (const item of step.last ? store.inbox.queuedOf([...step.items.keys()]).values() : []) {
         const problem = problemOf(item, step.outcome, step.reply.calls.length > 0);
         if (silent && step.items.size > 1) store.inbox.setAttempt(item.id, item.attempts, problem);

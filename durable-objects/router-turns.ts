@@ -45,6 +45,7 @@ export class RouterTurns {
     const { store, alarms } = this.#ledger;
     const nowMs = Date.now();
     if (this.#alive !== null && nowMs < store.meta().leaseUntilMs) return;
+    if (this.#model.lost(this.#alive === null, nowMs)) this.#effects.kick();
     // A loop that finds nothing to do costs rows, and its heartbeat moves the time at which there is something.
     if (this.#pick() === null) return;
     const epoch = store.meta().epoch + 1;
@@ -70,7 +71,6 @@ export class RouterTurns {
     let crashed = false;
     try {
       while (this.#mine(epoch)) {
-        this.#renewLease(epoch, limits.leaseMs);
         this.#ledger.store.inbox.forgetClosed();
         await this.#effects.dispatched(maxDispatchWaitMs);
         const next = this.#pick();
@@ -90,12 +90,14 @@ export class RouterTurns {
 
   /** [RT7] A turn that fails before its model is called, or after, fails of its items as well. */
   async #turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
+    const items = new Map(picked.items.map((item) => [item.id, item]));
+    const turn = { epoch, turn: this.#ledger.store.meta().turn + 1, lane: picked.lane, items };
+    this.#model.begin(turn, 0, Date.now() + limits.leaseMs);
     try {
       await this.#steps.turn(epoch, picked, observed);
     } catch (error) {
       console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
-      const items = new Map(picked.items.map((item) => [item.id, item]));
-      await this.#model.failed({ epoch, turn: this.#ledger.store.meta().turn + 1, lane: picked.lane, items }, 1, error);
+      await this.#model.failed(turn, 1, error);
     }
   }
 
@@ -106,9 +108,11 @@ export class RouterTurns {
 
   /** The loop ends: what is left waits for its time, or for the effect that holds it back and kicks us when it is applied. */
   #rest(crashed: boolean): void {
-    const { alarms } = this.#ledger;
+    const { store, alarms } = this.#ledger;
     const nowMs = Date.now();
     this.#alive = null;
+    // A turn that was void came to its end as well.
+    if (store.meta().underWay !== null) store.setMeta({ ...store.meta(), underWay: null });
     this.#tellWaiting();
     const untilMs = this.#restUntilMs(nowMs, crashed);
     if (untilMs === undefined) alarms.clear("turn");
@@ -122,11 +126,6 @@ export class RouterTurns {
     if (crashed) return retryAtMs(nowMs, 3);
     const nextMs = nextTurnMs(queued, this.#effects.held(), store.meta());
     return Number.isFinite(nextMs) && nextMs > nowMs ? nextMs : nowMs + limits.heartbeatMs;
-  }
-
-  #renewLease(epoch: number, ms: number): void {
-    const { store } = this.#ledger;
-    if (this.#mine(epoch)) store.setMeta({ ...store.meta(), leaseUntilMs: Date.now() + ms });
   }
 
   /** One line a thread that moved by itself; a thread that does not answer is asked again in the next turn. */

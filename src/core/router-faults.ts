@@ -72,8 +72,20 @@ export function planModelFault(meta: RouterMeta, fault: Fault, turn: FailedTurn,
   }
 }
 
+/**
+ * [RT7] A turn that began and never ended: its process died of it, or beside it, or it hangs. No model can be asked which. Several items go
+ * in halves, which costs none of them anything; one alone is tried once more, at once, before that counts.
+ */
+export function planLostTurn(meta: RouterMeta, turn: Pick<FailedTurn, "lane" | "items" | "nowMs">): FaultPlan {
+  if (turn.items.length === 0) return { meta, blame: false };
+  const doubt = meta.doubts[turn.lane];
+  const counted = withDoubt(meta, turn.lane, { ...doubt, failures: doubt.failures + 1 });
+  const isFirst = turn.items.length === 1 && !isApart(turn) && doubt.failures === 0;
+  return isFirst ? { meta: counted, blame: false } : among(counted, { retry: "later" }, turn);
+}
+
 /** All of what failed together is smaller the next time; what fails alone is to blame. */
-function among(meta: RouterMeta, fault: Fault, turn: FailedTurn): FaultPlan {
+function among(meta: RouterMeta, fault: Pick<Fault, "retry">, turn: Pick<FailedTurn, "lane" | "items" | "nowMs">): FaultPlan {
   const [item] = turn.items;
   if (item === undefined || turn.items.length > 1) {
     const untilMs = fault.retry === "never" ? turn.nowMs : retryAtMs(turn.nowMs, 1);

@@ -95,6 +95,9 @@ export type Doubt = {
   width: number | null;
 };
 
+/** The turn under way, as far as its last request. `step` is 0 before the first. */
+export type UnderWay = { turn: number; step: number; lane: Lane; ids: string[] };
+
 export const noDoubt: Doubt = { failures: 0, untilMs: 0, width: null };
 
 /** The router's own small state. */
@@ -112,6 +115,8 @@ export type RouterMeta = {
   doubts: Record<Lane, Doubt>;
   /** No turn of an item that waits apart before. */
   apartMs: number;
+  /** Written with the lease. What a new loop finds here never came to its end. */
+  underWay: UnderWay | null;
   segments: Segments;
   /** Which policies each lane's transcript was told of last. */
   policies?: Record<Lane, string>;
@@ -135,6 +140,7 @@ export const freshMeta: RouterMeta = {
   notice: null,
   doubts: { team: noDoubt, public: noDoubt },
   apartMs: 0,
+  underWay: null,
   segments: { team: 1, public: 1 },
   told: [],
   context: { turns: 0, withoutRead: 0, inlined: 0, used: 0 },

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { freshMeta, type InboxItem, pickTurn, type RouterMeta } from "../../src/core/router.ts";
-import { afterModelAnswer, type FailedTurn, isToAsk, planModelFault, routerFault, threadsToTell } from "../../src/core/router-faults.ts";
+import { freshMeta, type InboxItem, nextTurnMs, pickTurn, type RouterMeta } from "../../src/core/router.ts";
+import {
+  afterModelAnswer,
+  type FailedTurn,
+  isToAsk,
+  planLostTurn,
+  planModelFault,
+  routerFault,
+  threadsToTell,
+} from "../../src/core/router-faults.ts";
 import { Fault } from "../../src/protocol/fault.ts";
 import { guest, member, queuedTrigger } from "../support/router-fixtures.ts";
 
@@ -106,8 +114,25 @@ describe("afterModelAnswer", () => {
   });
 });
 
-/** Plays turns until the queue is empty; the model refuses what holds a bad item. */
-function play(count: number, bad: ReadonlySet<number>) {
+describe("planLostTurn", () => {
+  test("[RT7] one item whose turn was lost is tried once more at once; lost again it counts, and what failed before counts at once", () => {
+    const first = planLostTurn(freshMeta, turn);
+    expect(first.blame).toBe(false);
+    expect(nextTurnMs([queuedTrigger({ name: "a", by: member })], new Set(), first.meta)).toBeLessThanOrEqual(turn.nowMs);
+    expect(planLostTurn(first.meta, turn)).toMatchObject({ blame: true, meta: { apartMs: 5000 } });
+    expect(planLostTurn(freshMeta, { ...turn, items: [{ attempts: 1, tries: 1 }] })).toMatchObject({ blame: true });
+    // An answer in between: it was no more than a restart.
+    expect(planLostTurn(afterModelAnswer(first.meta, "team", null), turn).blame).toBe(false);
+  });
+
+  test("[RT7] several items of a lost turn go in halves, at no cost to any; of one whose items are all decided nothing follows", () => {
+    expect(planLostTurn(freshMeta, batch)).toMatchObject({ blame: false, meta: { doubts: { team: { width: 2 } }, notice: null } });
+    expect(planLostTurn(freshMeta, { ...turn, items: [] })).toEqual({ meta: freshMeta, blame: false });
+  });
+});
+
+/** Plays turns until the queue is empty; the model refuses what holds a bad item, or the process dies of it. */
+function play(count: number, bad: ReadonlySet<number>, dies = false) {
   let queued: InboxItem[] = Array.from({ length: count }, (_, i) => queuedTrigger({ name: `n${i}`, by: member, thread: `t${i}` }));
   const badIds = new Set(queued.flatMap((each, i) => (bad.has(i) ? [each.id] : [])));
   let meta: RouterMeta = freshMeta;
@@ -128,7 +153,9 @@ function play(count: number, bad: ReadonlySet<number>) {
       meta = afterModelAnswer(meta, picked.lane, null);
       continue;
     }
-    const plan = planModelFault(meta, never, { ...turn, items: picked.items, nowMs }, "items");
+    const plan = dies
+      ? planLostTurn(meta, { lane: picked.lane, items: picked.items, nowMs })
+      : planModelFault(meta, never, { ...turn, items: picked.items, nowMs }, "items");
     meta = plan.meta;
     if (!plan.blame) continue;
     const blamed = picked.items[0];
@@ -143,13 +170,15 @@ function play(count: number, bad: ReadonlySet<number>) {
 }
 
 test.each([[[7]], [[0]], [[39]], [[3, 4, 30]], [[0, 1, 2, 3]]])(
-  "[RT7] of forty items those that the model refuses (%j) end at people, and every other one is decided",
+  "[RT7] of forty items those that the model refuses, or that the process dies of (%j), end at people, and every other one is decided",
   (bad) => {
-    const played = play(40, new Set(bad));
-    expect(played.decided).toBe(40 - bad.length);
-    expect(new Set(played.escalated)).toEqual(new Set(played.badIds));
-    // Halving, not one by one.
-    expect(played.calls).toBeLessThan(5 + bad.length * 20);
+    for (const dies of [false, true]) {
+      const played = play(40, new Set(bad), dies);
+      expect(played.decided).toBe(40 - bad.length);
+      expect(new Set(played.escalated)).toEqual(new Set(played.badIds));
+      // Halving, not one by one.
+      expect(played.calls).toBeLessThan(5 + bad.length * 20);
+    }
   },
 );
 

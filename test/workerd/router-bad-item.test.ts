@@ -12,6 +12,7 @@ import {
   decisions,
   events,
   type Lab,
+  modelTimeout,
   newLab,
   rows,
   type ScriptedReply,
@@ -105,6 +106,49 @@ test.each<[string, ScriptedReply]>([
   },
   60_000,
 );
+
+test("[RT7] what the process itself dies of at each turn blocks nobody: it is alone in the end, counts its tries, and people get it", async () => {
+  const lab = await named();
+  await healthy();
+  await modelTimeout(lab, 60_000);
+  const bad = `bad${lab.token}`;
+  await script(`good${lab.token}`, times(40, { calls: [{ tool: "record", input: { settles: ["$all"], reason: "kept" } }] }));
+  const { poison, others } = await batch(lab, bad, 6);
+  // The answer never comes: the process is gone before.
+  await script(bad, times(40, { ...record, delayMs: 60_000 }));
+  let deaths = 0;
+  const decision = await until(
+    "people to get it",
+    async () => {
+      const [row] = await rows<{ tries: number; state: string }>(lab, `SELECT tries, state FROM item WHERE id = '${poison.id}'`);
+      if (row?.state === "settled") return (await decisions(lab)).find(({ settles }) => settles.includes(poison.id));
+      const shown = (await bodies(bad)).length;
+      if (shown > deaths) {
+        deaths = shown;
+        await runInDurableObject(lab.router as never, (_instance: unknown, state: DurableObjectState) =>
+          state.abort("out of memory"),
+        ).catch(() => undefined);
+        await until("a new process", () =>
+          modelTimeout(lab, 60_000).then(
+            () => true,
+            () => false,
+          ),
+        );
+        await lab.router.poke();
+      } else if ((row?.tries ?? 0) > 0) await patience(lab);
+      return undefined;
+    },
+    50_000,
+  );
+  expect(decision).toMatchObject({ by: "code", tool: "ask_human", reason: expect.stringContaining("My process ends") });
+  for (const other of others) expect((await decided(lab, other.id, 20_000)).by).toBe("model");
+  await evictDurableObject(lab.router as never);
+  expect(await rows(lab, `SELECT id FROM item WHERE (attempts > 0 OR tries > 0) AND id <> '${poison.id}'`)).toEqual([]);
+  expect(await rows(lab, `SELECT tries FROM item WHERE id = '${poison.id}'`)).toEqual([{ tries: 3 }]);
+  expect(await lab.router.overview()).toMatchObject({ pending: 0, modelNote: null });
+  expect(await metaOf(lab)).toMatchObject({ underWay: null });
+  await until("the notice", async () => (await saidIn(poison.threadId)).length > 0);
+}, 60_000);
 
 test("[RT7] what stands in the transcript and is refused later is left behind with it, and no item is to blame", async () => {
   const lab = await named();

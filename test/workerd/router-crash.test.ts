@@ -98,6 +98,7 @@ test("[R1] a crash in the middle of the model call loses nothing: the message is
   expect(JSON.parse(after[0]?.body ?? "{}").epoch).toBeGreaterThan(JSON.parse(before[0]?.body ?? "{}").epoch);
   expect(await saidIn(trigger.threadId)).toMatchObject([{ text: "Hello." }]);
   expect(await decisions(lab)).toHaveLength(1);
+  expect(await rows(lab, "SELECT id FROM item WHERE attempts > 0 OR tries > 0")).toEqual([]);
 });
 
 test.each(["subscribe", "start", "post"])(
