@@ -2,9 +2,10 @@
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ownerOf } from "../../src/core/ids.ts";
-import { routerName } from "../../src/env.ts";
+import { boardName, routerName } from "../../src/env.ts";
 import { bundleWorker, root } from "../../src/local/worker.ts";
 import type { TasksAnswer } from "../../src/protocol/console.ts";
+import type { BoardRpc } from "../../src/protocol/rpc.ts";
 import { type Arrival, arrivalsOf } from "./batching-simulation.ts";
 import { runEssayPolicy } from "./essay-policy.ts";
 import { commented, Deployment, issueOpened } from "./lib/deployment.ts";
@@ -232,8 +233,9 @@ async function idleDay({ idleMs }: CostOptions) {
     await deployment.events("WORKER_SESSION", taskId);
     await deployment.events("ROUTER", routerName);
     await deployment.events("ENDPOINT", connected[0]?.endpointId ?? "");
+    await (await deployment.object<BoardRpc>("BOARD", boardName)).snapshot();
     const touched = (await deployment.counts()).objects;
-    const awake = ["Thread", "WorkerSession", "Router", "Endpoint"].filter((kind) => touched[kind]?.constructed !== 1);
+    const awake = ["Thread", "WorkerSession", "Router", "Endpoint", "Board"].filter((kind) => touched[kind]?.constructed !== 1);
 
     await sleep(putAwayMs);
     for (const machine of connected) machine.pings = 0;

@@ -27,7 +27,7 @@ export type RealRun = Outcome & {
   /** Talk that the gate kept from the router, and requests: of those there must be none. */
   dropped: number;
   droppedRequests: number;
-  /** Real milliseconds from Stop to the machine's order to stop. */
+  /** Real milliseconds from Stop to the machine's order to stop; without end where a command ran on. */
   cancelMs: number[];
   cpuShare: number;
   /** Seconds of CPU of this design's process and runtime, from their start. */
@@ -41,6 +41,8 @@ export const until = ({ startMs, speed }: Clock, virtualMs: number): Promise<unk
   sleep(Math.max(0, startMs + virtualMs / speed - Date.now()));
 
 const pollMs = 250;
+/** A command that ends later than this after Stop was not stopped. */
+const ranOnMs = 1_000;
 /** Virtual: after it a task without a result counts as unfinished. */
 const patienceMs = 40 * 60_000;
 
@@ -122,14 +124,17 @@ export class RealSystem {
     await this.#learnTasks();
     if (this.#daemon.lost !== null) throw new Error(`The machine went away in the middle of the run: ${this.#daemon.lost}`);
     const cpuShare = (this.#deployment.cpuSeconds() - cpuBefore) / ((Date.now() - clock.startMs) / 1_000);
-    const cancelMs = [...this.#cancelled].map(([taskId, pressedMs]) => (this.#daemon.stops.get(taskId) ?? Number.NaN) - pressedMs);
-    // A task that was in the middle of a model call has nothing to stop on the machine.
-    const stopped = cancelMs.filter(Number.isFinite);
+    const cancelMs = [...this.#cancelled].flatMap(([taskId, pressedMs]) => {
+      const toldMs = this.#daemon.stops.get(taskId);
+      if (toldMs !== undefined) return [toldMs - pressedMs];
+      // A task that was in the middle of a model call has nothing to stop on the machine.
+      return (this.#daemon.ends.get(taskId) ?? 0) > pressedMs + ranOnMs ? [Number.POSITIVE_INFINITY] : [];
+    });
     return {
       ...(await this.#outcome(clock)),
       dropped: dropped.talk,
       droppedRequests: dropped.requests,
-      cancelMs: stopped,
+      cancelMs,
       cpuShare,
       usedSeconds: ownSeconds() + this.#deployment.cpuSeconds(),
     };

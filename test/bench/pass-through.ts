@@ -1,7 +1,10 @@
-// `npm run bench -- pass-through`: from a delivery at the door to the worker's inbox and to its next model request, against the bare call.
+// `npm run bench -- pass-through`: from a delivery at the door to the worker's inbox and to its next model request, against the bare call;
+// and to the last of ten workers that share a thread, against one.
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeId, ownerOf } from "../../src/core/ids.ts";
 import { routerName } from "../../src/env.ts";
-import { commented, Deployment, issueOpened } from "./lib/deployment.ts";
+import type { ThreadRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
+import { commented, Deployment, issueOpened, place } from "./lib/deployment.ts";
 import { Floor } from "./lib/floor.ts";
 import { type SimRequest, startModelServer } from "./lib/model-server.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
@@ -12,84 +15,88 @@ export type PassThroughOptions = { pairs: number; perBlock: number };
 export const fullPassThrough: PassThroughOptions = { pairs: 7, perBlock: 40 };
 export const quickPassThrough: PassThroughOptions = { pairs: 3, perBlock: 20 };
 
-const issue = 1;
+const speed = 1_000;
 const apartMs = 60;
+/** A model call that is under way when a row comes. */
+const callMs = 300;
+const fanOut = 10;
 const wallMs = (): number => performance.timeOrigin + performance.now();
+
+/** Rows on their way: when each was sent, and when the model was asked with it. */
+class Rows {
+  readonly sentMs = new Map<string, number>();
+  readonly askedMs = new Map<string, number>();
+  readonly #deployment: Deployment;
+  #n = 0;
+
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
+  }
+
+  async send(issue: number, words = "of the run"): Promise<string> {
+    const mark = `row ${++this.#n}`;
+    this.sentMs.set(mark, wallMs());
+    await this.#deployment.deliver("issue_comment", `row-${this.#n}`, commented(issue, this.#n, `${mark} ${words}`));
+    return mark;
+  }
+
+  async block(issue: number, count: number): Promise<string[]> {
+    const marks: string[] = [];
+    for (let i = 0; i < count; i++) {
+      marks.push(await this.send(issue));
+      await sleep(apartMs);
+    }
+    return marks;
+  }
+}
 
 export async function passThrough({ pairs, perBlock }: PassThroughOptions): Promise<{ result: Result }> {
   const router = simulatedRouter();
-  const requestedMs = new Map<string, number>();
-  // An idle worker: each row wakes it, it takes note and waits.
+  let rows: Rows | null = null;
+  // Each row wakes an idle worker: it takes note and waits.
   const worker = (request: SimRequest) => {
-    for (const mark of request.messages.at(-1)?.content?.match(/row \d+\b/g) ?? [])
-      if (!requestedMs.has(mark)) requestedMs.set(mark, wallMs());
-    return { calls: [{ tool: "wait", input: { reason: "nothing to do" } }], latencyMs: 0 };
+    const text = request.messages.at(-1)?.content ?? "";
+    for (const mark of text.match(/row \d+\b/g) ?? []) if (!rows?.askedMs.has(mark)) rows?.askedMs.set(mark, wallMs());
+    return { calls: [{ tool: "wait", input: { reason: "nothing to do" } }], latencyMs: text.includes("busy") ? callMs * speed : 0 };
   };
-  const server = await startModelServer({
-    speed: 1_000,
-    script: (request) => (request.model === "router" ? router(request) : worker(request)),
-  });
+  const server = await startModelServer({ speed, script: (request) => (request.model === "router" ? router(request) : worker(request)) });
   const floor = await Floor.start();
   const deployment = await Deployment.start({ modelUrl: server.url });
+  rows = new Rows(deployment);
+  const { sentMs, askedMs } = rows;
   try {
-    await deployment.deliver("issues", "task", issueOpened(issue, "Work", `Please. ${planMark({ act: "dispatch", steps: 1 })}`));
-    const taskId = await taskOf(deployment);
-    const sentMs = new Map<string, number>();
-    let n = 0;
-    const ourBlock = async (): Promise<void> => {
-      for (let i = 0; i < perBlock; i++) {
-        const mark = `row ${++n}`;
-        sentMs.set(mark, wallMs());
-        await deployment.deliver("issue_comment", `row-${n}`, commented(issue, n, `${mark} of the run`));
-        await sleep(apartMs);
-        // A task that used its allowance would sleep: it goes on, as a person would let it.
-        if (n % 10 === 0) await deployment.resume(taskId);
-      }
-    };
-    const floorBlock = async (): Promise<number[]> => {
-      const took: number[] = [];
-      for (let i = 0; i < perBlock; i++) {
-        const startMs = performance.now();
-        await deployment.send(floor.url, "POST", "x", {});
-        took.push(performance.now() - startMs);
-        await sleep(apartMs);
-      }
-      return took;
-    };
-    await ourBlock();
-    await floorBlock();
-    const bare: number[][] = [];
-    const blocks: string[][] = [];
-    for (let pair = 0; pair < pairs; pair++) {
-      const first = n;
-      if (pair % 2 === 0) await ourBlock();
-      bare.push(await floorBlock());
-      if (pair % 2 === 1) await ourBlock();
-      blocks.push(Array.from({ length: n - first }, (_, i) => `row ${first + 1 + i}`));
-    }
-    await sleep(500);
-    const inboxMs = await inboxTimes(deployment, taskId);
-    const toInbox = (marks: readonly string[]): number[] =>
-      marks.flatMap((mark) => (inboxMs.get(mark) ?? Number.NaN) - (sentMs.get(mark) ?? 0));
-    const toModel = blocks.flat().map((mark) => (requestedMs.get(mark) ?? Number.NaN) - (sentMs.get(mark) ?? 0));
-    const ratiosAt = (q: number): number[] => blocks.map((marks, i) => quantile(toInbox(marks), q) / quantile(bare[i] ?? [], q));
-    const all = toInbox(blocks.flat());
+    const alone = await hops({ pairs, perBlock, deployment, floor, rows });
+    const busy = await duringCalls({ pairs, samples: perBlock / 4, deployment, rows });
+    const shared = await toMany({ pairs, perBlock: perBlock / 2, deployment, rows });
+    const since = (mark: string, atMs: number | undefined): number => (atMs ?? Number.NaN) - (sentMs.get(mark) ?? 0);
+    const toModel = alone.marks.map((mark) => since(mark, askedMs.get(mark)));
     return {
       result: result(
         "pass-through",
         {
-          "arrival to inbox, p50 ms": median(all),
-          "arrival to inbox, p95 ms": quantile(all, 0.95),
-          "floor, p50 ms": median(bare.flat()),
-          "floor, p95 ms": quantile(bare.flat(), 0.95),
+          "arrival to inbox, p50 ms": median(alone.toInbox),
+          "arrival to inbox, p95 ms": quantile(alone.toInbox, 0.95),
+          "floor, p50 ms": median(alone.bare),
+          "floor, p95 ms": quantile(alone.bare, 0.95),
           "arrival to the next model request, p50 ms": median(toModel),
           "arrival to the next model request, p95 ms": quantile(toModel, 0.95),
+          "end of the call under way to the next model request, p50 ms": median(busy.afterMs),
+          "end of the call under way to the next model request, p95 ms": quantile(busy.afterMs, 0.95),
+          "arrival to the inbox of a thread's only worker, p50 ms": median(shared.one),
+          [`arrival to the last of ${fanOut} inboxes, p50 ms`]: median(shared.many),
         },
         [
-          ratioGoal("arrival to inbox p50, ours / floor", ratiosAt(0.5), "<=", 4),
-          ratioGoal("arrival to inbox p95, ours / floor", ratiosAt(0.95), "<=", 5),
+          ratioGoal("arrival to inbox p50, ours / floor", alone.p50s, "<=", 4),
+          ratioGoal("arrival to inbox p95, ours / floor", alone.p95s, "<=", 5),
           goal("arrival to the next model request, p50 ms, worker idle", median(toModel), "<=", 20),
-          goal("rows that did not arrive", all.filter((ms) => !Number.isFinite(ms)).length, "<=", 0),
+          goal("the same beyond the rest of the call under way, p50 ms", median(busy.afterMs), "<=", 20),
+          ratioGoal(`arrival to the last of ${fanOut} inboxes / to one`, shared.ratios, "<=", 6),
+          goal(
+            "rows that did not arrive",
+            [...alone.toInbox, ...busy.afterMs, ...shared.one, ...shared.many].filter((ms) => !Number.isFinite(ms)).length,
+            "<=",
+            0,
+          ),
         ],
       ),
     };
@@ -98,6 +105,125 @@ export async function passThrough({ pairs, perBlock }: PassThroughOptions): Prom
     await floor.stop();
     await server.close();
   }
+}
+
+type Part = { pairs: number; deployment: Deployment; rows: Rows };
+
+/** One worker that each row wakes, between blocks of the bare call. */
+async function hops({ pairs, perBlock, deployment, floor, rows }: Part & { perBlock: number; floor: Floor }) {
+  const issue = 1;
+  await deployment.deliver("issues", "task", issueOpened(issue, "Work", `Please. ${planMark({ act: "dispatch", steps: 1 })}`));
+  const taskId = await taskOf(deployment);
+  /** A task that used its allowance would sleep: it goes on, as a person would let it. */
+  const ourBlock = async (): Promise<string[]> => {
+    const marks: string[] = [];
+    for (let i = 0; i < perBlock; i += 10) {
+      marks.push(...(await rows.block(issue, Math.min(10, perBlock - i))));
+      await deployment.resume(taskId);
+    }
+    return marks;
+  };
+  const floorBlock = async (): Promise<number[]> => {
+    const took: number[] = [];
+    for (let i = 0; i < perBlock; i++) {
+      const startMs = performance.now();
+      await deployment.send(floor.url, "POST", "x", {});
+      took.push(performance.now() - startMs);
+      await sleep(apartMs);
+    }
+    return took;
+  };
+  await ourBlock();
+  await floorBlock();
+  const kept: { marks: string[]; bare: number[] }[] = [];
+  for (let pair = 0; pair < pairs; pair++) {
+    const first = pair % 2 === 0 ? await ourBlock() : null;
+    const bare = await floorBlock();
+    kept.push({ bare, marks: first ?? (await ourBlock()) });
+  }
+  await sleep(500);
+  const inboxMs = await inboxTimes(deployment, taskId);
+  const toInbox = (marks: readonly string[]): number[] =>
+    marks.map((mark) => (inboxMs.get(mark) ?? Number.NaN) - (rows.sentMs.get(mark) ?? 0));
+  const ratiosAt = (q: number): number[] => kept.map(({ marks, bare }) => quantile(toInbox(marks), q) / quantile(bare, q));
+  const marks = kept.flatMap((each) => each.marks);
+  return { marks, toInbox: toInbox(marks), bare: kept.flatMap(({ bare }) => bare), p50s: ratiosAt(0.5), p95s: ratiosAt(0.95) };
+}
+
+/** Rows that come while the worker's model is asked: the first of two begins the call, the second comes in the middle of it. */
+async function duringCalls({ pairs, samples, deployment, rows }: Part & { samples: number }): Promise<{ afterMs: number[] }> {
+  const both: [string, string][] = [];
+  for (let pair = 0; pair < pairs; pair++) {
+    const issue = 1_000 + pair;
+    await following(deployment, issue, 1, 60);
+    await sleep(500);
+    for (let i = 0; i < samples; i++) {
+      const first = await rows.send(issue, "busy");
+      await sleep(20 + ((callMs - 100) * i) / samples);
+      both.push([first, await rows.send(issue, "busy")]);
+      await sleep(2 * callMs + apartMs);
+    }
+  }
+  const afterMs = both.map(([first, second]) => {
+    const endMs = (rows.askedMs.get(first) ?? Number.NaN) + callMs;
+    return (rows.askedMs.get(second) ?? Number.NaN) - Math.max(endMs, rows.sentMs.get(second) ?? 0);
+  });
+  return { afterMs };
+}
+
+/** Two threads, one with a single worker and one with ten. All of them are out of calls: what comes enters their inboxes, and nothing else happens. */
+async function toMany({ pairs, perBlock, deployment, rows }: Part & { perBlock: number }) {
+  const [one, many] = [2_000, 2_001];
+  const followers = { [one]: await following(deployment, one, 1, 1), [many]: await following(deployment, many, fanOut, 1) };
+  for (const issue of [one, many]) await rows.block(issue, 3);
+  await sleep(1_000);
+  const kept: Record<number, string[]>[] = [];
+  for (let pair = 0; pair < pairs; pair++) {
+    const order = pair % 2 === 0 ? [one, many] : [many, one];
+    const blocks: Record<number, string[]> = {};
+    for (const issue of order) blocks[issue] = await rows.block(issue, perBlock);
+    kept.push(blocks);
+  }
+  await sleep(500);
+  const lastMs = async (issue: number): Promise<(mark: string) => number> => {
+    const times = await Promise.all((followers[issue] ?? []).map((taskId) => inboxTimes(deployment, taskId)));
+    return (mark) => Math.max(...times.map((each) => each.get(mark) ?? Number.NaN)) - (rows.sentMs.get(mark) ?? 0);
+  };
+  const [toOne, toLast] = [await lastMs(one), await lastMs(many)];
+  const of = (issue: number, took: (mark: string) => number): number[][] => kept.map((blocks) => (blocks[issue] ?? []).map(took));
+  const [ones, manies] = [of(one, toOne), of(many, toLast)];
+  return { one: ones.flat(), many: manies.flat(), ratios: ones.map((took, i) => median(manies[i] ?? []) / median(took)) };
+}
+
+/** An issue with so many tasks that follow it, each with so many model calls; started straight at their objects. */
+async function following(deployment: Deployment, issue: number, tasks: number, maxModelCalls: number): Promise<string[]> {
+  const words = `Hello. ${planMark({ act: "record", steps: 1 })}`;
+  const { id: triggerId } = await deployment.deliver("issues", `issue-${issue}`, issueOpened(issue, `Issue ${issue}`, words));
+  const threadId = ownerOf(triggerId, "thr") ?? "";
+  const thread = await deployment.object<ThreadRpc>("THREAD", threadId);
+  const taskIds = Array.from({ length: tasks }, (_, n) => makeId("tsk", "pass-through", issue, n));
+  for (const taskId of taskIds) {
+    const decisionId = makeId("dec", taskId);
+    await thread.subscribe({ taskId, decisionId });
+    const session = await deployment.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
+    await session.start({
+      taskId,
+      decisionId,
+      title: "Work",
+      goal: "Work.",
+      quote: { triggerId, from: { role: "member", id: "member", name: "member" }, text: "Hello." },
+      authority: "member",
+      tainted: false,
+      profile: "general",
+      endpoint: null,
+      threadId,
+      source: "github",
+      place,
+      maxModelCalls,
+      atMs: Date.now(),
+    });
+  }
+  return taskIds;
 }
 
 async function taskOf(deployment: Deployment): Promise<string> {

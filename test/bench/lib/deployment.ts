@@ -29,7 +29,7 @@ export const chatPlace = "chat";
 export type Said = { kind: string; text: string; thread: string; principal: { id: string; name: string; role: "member" } };
 type Delivered = { id: string; outcome: string; verdict: string };
 
-export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT";
+export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT" | "BOARD";
 type Answer = { status: number; body: string };
 
 export class Deployment {

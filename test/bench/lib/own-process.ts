@@ -8,7 +8,8 @@ export class OwnProcess<Order, Answer> {
 
   /** `module` calls `serveOrders` when it is the one that was started. */
   constructor(module: string) {
-    this.#child = fork(module, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    // As JSON, what was not measured would arrive as nothing, and nothing is below every bound.
+    this.#child = fork(module, { stdio: ["ignore", "inherit", "inherit", "ipc"], serialization: "advanced" });
   }
 
   ask(order: Order): Promise<Answer> {

@@ -7,13 +7,13 @@ export type Result = { bench: string; figures: Figures; goals: Goal[]; ok: boole
 
 const rounded = (value: number): number => (Number.isFinite(value) ? Number(value.toPrecision(4)) : value);
 
-/** A goal that is not a number falls short: what was not measured does not hold. */
+/** A goal that is no finite number falls short: what was not measured does not hold. */
 export const goal = (name: string, figure: number, op: Goal["op"], bound: number): Goal => ({
   name,
   figure: rounded(figure),
   op,
   goal: bound,
-  ok: op === "<=" ? figure <= bound : figure >= bound,
+  ok: Number.isFinite(figure) && (op === "<=" ? figure <= bound : figure >= bound),
 });
 
 /** A goal on the ratios of interleaved pairs: it holds when the bad end of the median's 90 % interval passes. */

@@ -10,8 +10,9 @@ const pingMs = 10_000;
 type Running = { taskId: string; startedMs: number; timer: NodeJS.Timeout };
 
 export class SleepingDaemon {
-  /** When each task's commands were told to end, wall clock. */
+  /** When each task's commands were told to end, and when its last one did, wall clock. */
   readonly stops = new Map<string, number>();
+  readonly ends = new Map<string, number>();
   readonly #socket: WebSocket;
   readonly #speed: number;
   readonly #running = new Map<string, Running>();
@@ -106,6 +107,7 @@ export class SleepingDaemon {
     const running = this.#running.get(commandId);
     if (!running) return;
     this.#running.delete(commandId);
+    this.ends.set(running.taskId, Date.now());
     clearTimeout(running.timer);
     const result = { commandId, ...how, outputBytes: 0, truncatedBytes: 0, startedMs: running.startedMs, endedMs: Date.now() };
     this.#send({ t: "result", result });
