@@ -71,7 +71,6 @@ const rulesFor = (
 
 const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
 
-/** Version 0: in force until an owner saves rules of the team's own. */
 /** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules make of messages; a mute holds. */
 export const judgeMessage = (rules: GateRules, trigger: Trigger): Verdict => {
   const verdict = judge(rules, trigger);
@@ -80,6 +79,7 @@ export const judgeMessage = (rules: GateRules, trigger: Trigger): Verdict => {
     : { outcome: "record", rule: "amended", reason: "It only changes an earlier message." };
 };
 
+/** Version 0: in force until an owner saves rules of the team's own. */
 export const defaultRules: GateRules = {
   version: 0,
   rules: [

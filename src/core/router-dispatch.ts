@@ -19,6 +19,7 @@ type DispatchInput = {
   title: string;
   goal: string;
   machine?: string | undefined;
+  workspace?: string | undefined;
   profile?: string | undefined;
   deadlineMinutes?: number | undefined;
   acknowledge?: string | undefined;
@@ -29,20 +30,40 @@ type DispatchInput = {
 
 const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
 
-/** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. */
-export function chooseMachine(machines: readonly KnownMachine[], named: string | undefined): KnownMachine | null | { problem: string } {
-  const known = machines.filter((machine) => !machine.revoked);
+/** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. It has what the work needs. */
+export function chooseMachine(
+  machines: readonly KnownMachine[],
+  named: string | undefined,
+  workspace?: string | undefined,
+): KnownMachine | null | { problem: string } {
+  const enrolled = machines.filter((machine) => !machine.revoked);
+  const needs = workspace?.trim().toLowerCase() ?? "";
+  const able = needs === "" ? enrolled : enrolled.flatMap((machine) => beginningIn(machine, needs) ?? []);
+  if (needs !== "" && able.length === 0) {
+    const known = [...new Set(enrolled.flatMap((machine) => machine.workspaces))].join(", ");
+    return {
+      problem: known === "" ? "No machine has a workspace; leave `workspace` out." : `No machine has that workspace; there are ${known}.`,
+    };
+  }
   if (named !== undefined && named.trim() !== "") {
     const wanted = named.trim().toLowerCase();
-    const match = known.find((machine) => machine.id === wanted || machine.name.toLowerCase() === wanted);
+    const isNamed = (machine: KnownMachine): boolean => machine.id === wanted || machine.name.toLowerCase() === wanted;
+    const match = able.find(isNamed);
     if (match) return match;
-    const names = known.map((machine) => machine.name).join(", ");
+    const names = able.map((machine) => machine.name).join(", ");
+    if (enrolled.some(isNamed)) return { problem: `That machine has no such workspace; ${names} has it.` };
     return {
       problem: names === "" ? "No machine is enrolled; leave `machine` out." : `There is no machine of that name; there are ${names}.`,
     };
   }
-  const online = known.filter((machine) => machine.online);
-  return online[0] ?? [...known].sort((a, b) => b.seenMs - a.seenMs)[0] ?? null;
+  const online = able.filter((machine) => machine.online);
+  return online[0] ?? [...able].sort((a, b) => b.seenMs - a.seenMs)[0] ?? null;
+}
+
+/** Commands that name no workspace run in the first. */
+function beginningIn(machine: KnownMachine, workspace: string): KnownMachine | null {
+  const first = machine.workspaces.find((each) => each.toLowerCase() === workspace);
+  return first === undefined ? null : { ...machine, workspaces: [first, ...machine.workspaces.filter((each) => each !== first)] };
 }
 
 /** [WP2] The profile that the model named, or a sentence for it when there is none of that name. */
@@ -74,7 +95,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   if (first === undefined) return { refused: "Work starts from what a person asked: settle that trigger, not only a report." };
   if (input.speculative !== true && triggers.every((item) => item.trigger.principal.role === "bot"))
     return { refused: "A program alone starts no work: record it, or ask_human. Only a policy that allows speculation may do more." };
-  const machine = chooseMachine(view.machines, input.machine);
+  const machine = chooseMachine(view.machines, input.machine, input.workspace);
   if (machine !== null && "problem" in machine) return { refused: machine.problem };
   const profile = chooseProfile(view.profiles ?? [{ name: defaultProfile }], input.profile);
   if ("problem" in profile) return { refused: profile.problem };

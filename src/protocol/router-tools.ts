@@ -37,12 +37,13 @@ export const routerTools = {
   },
   dispatch: {
     description:
-      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `profile`: one of the names in `profiles`; general when left out. `speculative`: nobody asked for it, and the policy that you name allows it. `adopt`: the speculative task that does already what is asked for now.",
+      "Start a worker session for work. Say in `goal` what is to be done and when it is done; the trigger's text is quoted to the worker by the system. `acknowledge` is said at once. `workspace`: what the machine has to have, where the work belongs to one. `profile`: one of the names in `profiles`; general when left out. `speculative`: nobody asked for it, and the policy that you name allows it. `adopt`: the speculative task that does already what is asked for now.",
     input: z.object({
       settles,
       title: z.string().check(z.minLength(1), z.maxLength(120)),
       goal: z.string().check(z.minLength(1), z.maxLength(8000)),
       machine: z.optional(z.string()),
+      workspace: z.optional(z.string().check(z.maxLength(100))),
       profile: z.optional(z.string().check(z.maxLength(40))),
       deadlineMinutes: z.optional(z.number().check(z.positive(), z.maximum(limits.maxDeadlineMinutes))),
       acknowledge: z.optional(z.string().check(z.maxLength(1000))),
@@ -136,7 +137,7 @@ export const routerTools = {
   },
   recall: {
     description:
-      "Read an item by its name, or an object by its id (thr_, tsk_, rep_, trg_, cmd_, art_, dec_, fct_, out_, ep_). Settles nothing.",
+      "Read an item by its name, or an object by its id (thr_, trg_, tsk_, rep_, cmd_, art_, out_, nts_, dec_, fct_, sch_, rul_, ep_). Settles nothing.",
     input: z.object({ id: z.string(), page }),
   },
   find: {

@@ -58,7 +58,7 @@ async function read(objects: Places, id: string, page: number, readers: readonly
     case "trg":
       return readTrigger(objects, id, page);
     case "tsk":
-      return readTask(objects, id);
+      return readTask(objects, id, page);
     case "rep":
       return readReport(objects, id, page);
     case "seg":
@@ -74,10 +74,11 @@ async function read(objects: Places, id: string, page: number, readers: readonly
     case "dec":
     case "fct":
     case "sch":
+    case "rul":
       return objects.ROUTER.getByName(routerName).recall({ id });
     default:
       return {
-        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, nts_, art_, out_, dec_, fct_, sch_ or ep_.`,
+        text: `${excerpt(id, 80)} is not an id that can be read; use one that starts with thr_, trg_, tsk_, rep_, cmd_, nts_, seg_, art_, out_, dec_, fct_, sch_, rul_ or ep_.`,
         tainting: false,
       };
   }
@@ -188,10 +189,25 @@ async function readTrigger(objects: Places, id: string, page: number): Promise<R
   return { text: lines(head, markData(text)), tainting: taints(trigger.principal), audience: audienceOf(trigger) };
 }
 
-async function readTask(objects: Places, id: string): Promise<Recalled | null> {
+/** Notes and reports of a task that its first page shows, the newest. */
+const firstNotes = 4;
+const firstReports = 10;
+
+/** The first page leads on to everything; where it shortens the goal, or leaves out notes or reports, the next ones have all of them. */
+async function readTask(objects: Places, id: string, page: number): Promise<Recalled | null> {
   const task = await objects.WORKER_SESSION.getByName(id).describe();
   if (task === null) return null;
   const { start, card, reports, notes } = task;
+  const from = { tainting: task.tainted, audience: taskAudience(start) };
+  const shown = start.goal.length <= pageChars / 4 && notes.length <= firstNotes && reports.length <= firstReports;
+  const all = shown ? "" : lines({ goal: start.goal }, ...notes.map(wholeNote), ...reports.map((report) => reportLine(report, 200)));
+  const pages = shown ? 1 : 1 + pagesOf(all);
+  if (page > 1) {
+    const text = page > pages ? null : slice(all, page - 1);
+    return text === null
+      ? { text: `${id} has no page ${page}.`, ...from, tainting: false }
+      : { text: `${lines({ task: id, page, pages })}\n${text}`, ...from };
+  }
   const head = {
     task: id,
     title: start.title,
@@ -204,6 +220,7 @@ async function readTask(objects: Places, id: string): Promise<Recalled | null> {
     modelCalls: card.modelCalls,
     ...(card.offers === undefined ? {} : { proposals: card.offers.map((offer) => offer.id) }),
     at: new Date(start.atMs).toISOString(),
+    ...(pages === 1 ? {} : { page, pages }),
   };
   const asked = {
     goal: excerpt(start.goal, pageChars / 4),
@@ -217,13 +234,14 @@ async function readTask(objects: Places, id: string): Promise<Recalled | null> {
     text: lines(
       head,
       asked,
-      ...notes.slice(-4).map(noteLine),
-      ...reports.slice(-10).map((report) => reportLine(report, Math.floor(pageChars / 20))),
+      ...notes.slice(-firstNotes).map(noteLine),
+      ...reports.slice(-firstReports).map((report) => reportLine(report, Math.floor(pageChars / 20))),
     ),
-    tainting: task.tainted,
-    audience: taskAudience(start),
+    ...from,
   };
 }
+
+const wholeNote = ({ kind, text, outcome }: Note): object => ({ note: kind, text, ...(outcome === undefined ? {} : { outcome }) });
 
 const noteLine = ({ kind, text, outcome }: Note): object => ({
   note: kind,

@@ -4,6 +4,7 @@ import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
 import { addFigures, decisionEntry, type Fact, factAudience, mayReplace, taskEntry } from "../core/router-memory.ts";
 import { type EffectResult, type EffectRow, effectRows, isAct, type PlannedDecision } from "../core/router-plan.ts";
+import { ruleWords } from "../core/router-policy-words.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import { scheduleAudience } from "../core/router-schedule.ts";
 import { timeWords } from "../core/schedule.ts";
@@ -107,6 +108,7 @@ export class RouterLedger {
       return { text, tainting: false, audience: factAudience(fact) };
     }
     if (id.startsWith("sch_")) return this.#recallSchedule(id);
+    if (id.startsWith("rul_")) return this.#recallProposal(id);
     const decided = id.startsWith("dec_") ? this.log.byKey(id) : null;
     if (decided?.event.kind !== "router.decision") return null;
     const { kind: _, decisionId, effects, ...rest } = decided.event;
@@ -116,6 +118,16 @@ export class RouterLedger {
       tainting: decided.event.lane === "public",
       audience: this.memory.audienceOf(id) || this.#audienceOf(decided.event),
     };
+  }
+
+  /** [A9] What an owner was shown is heard where it was shown. */
+  #recallProposal(id: string): { text: string; tainting: boolean; audience: string } | null {
+    const proposal = this.store.proposal(id);
+    if (proposal === null) return null;
+    const { rule, change, threadId, atMs, saved } = proposal;
+    const what = rule === undefined ? { policy: change } : { rule: rule.id, says: ruleWords(rule) };
+    const text = JSON.stringify({ proposed: id, ...what, thread: threadId, at: new Date(atMs).toISOString(), saved });
+    return { text, tainting: false, audience: this.memory.audienceOf(threadId) || nobody };
   }
 
   #recallSchedule(id: string): { text: string; tainting: boolean; audience: string } | null {

@@ -230,6 +230,11 @@ export class RouterStore {
     );
   }
 
+  proposal(id: string): Proposal | null {
+    const row = this.#sql.exec<{ body: string }>("SELECT body FROM proposal WHERE id = ?", id).toArray()[0];
+    return row ? (JSON.parse(row.body) as Proposal) : null;
+  }
+
   /** The newest first. */
   proposals(): Proposal[] {
     return this.#sql

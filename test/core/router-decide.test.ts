@@ -174,6 +174,21 @@ describe("dispatch", () => {
     expect(chosen([off, machineOf("beta", { online: false, seenMs: 3 })])).toBe("alpha");
     expect(chosen([machineOf("gone", { revoked: true })])).toBeUndefined();
   });
+
+  test("[RD6] work that needs a workspace goes to a machine that has it, and begins there", () => {
+    const attic = machineOf("attic", { online: false, seenMs: 9, workspaces: ["site", "Docs"] });
+    const cellar = machineOf("cellar", { online: false, seenMs: 3, workspaces: ["docs"] });
+    const start = (input: object, machines: TurnView["machines"]) =>
+      decide([root], [work(root, input)], { machines }).decisions[0]?.effects.find((effect) => effect.kind === "start")?.input.endpoint;
+    expect(start({ workspace: "docs" }, [laptop, attic, cellar])).toMatchObject({ name: "attic", workspaces: ["Docs", "site"] });
+    expect(start({ workspace: "docs" }, [laptop, attic, { ...cellar, online: true }])).toMatchObject({ name: "cellar" });
+    expect(start({ workspace: "docs", machine: "cellar" }, [laptop, attic, cellar])).toMatchObject({ name: "cellar" });
+    const refused = (input: object, machines: TurnView["machines"]) => decide([root], [work(root, input)], { machines }).refused[0]?.reason;
+    expect(refused({ workspace: "docs", machine: "laptop" }, [laptop, attic])).toBe("That machine has no such workspace; attic has it.");
+    expect(refused({ workspace: "kitchen" }, [laptop, attic])).toBe("No machine has that workspace; there are app, site, Docs.");
+    expect(refused({ workspace: "docs" }, [laptop, { ...attic, revoked: true }])).toBe("No machine has that workspace; there are app.");
+    expect(refused({ workspace: "docs" }, [])).toContain("leave `workspace` out");
+  });
 });
 
 describe("authority", () => {

@@ -2,10 +2,12 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
+import { webAudience } from "../../src/core/audience.ts";
 import { makeId, threadIdOf } from "../../src/core/ids.ts";
 import { type Env, routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
 import { currentRules } from "../../src/storage/gate-rules.ts";
+import { recallObject } from "../../src/storage/recall.ts";
 import { recentTriggers } from "../../src/storage/recent-triggers.ts";
 import { owner, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
@@ -126,6 +128,10 @@ test("[RD9] [G15] [T5] [G5] an owner says “stop reacting to dependabot”, see
   expect(preview).not.toContain(`${token}before`);
   const id = /confirm (rul_[a-z0-9]+)/.exec(preview)?.[1] ?? "";
   expect((await currentRules(objects.DB)).version).toBe(version);
+  // [A9] What was proposed is read by its id, in the conversation where it was shown.
+  const read = async (reader: string) => (await recallObject(objects, { id, page: 1, readers: [webAudience(reader)] })).text;
+  expect(JSON.parse(await read(`prs_${token}`))).toMatchObject({ proposed: id, saved: false, says: expect.stringContaining("is muted") });
+  expect(await read("prs_other")).toContain("belongs to another conversation");
   await evictDurableObject(objects.ROUTER.getByName(routerName) as never);
   const saved = await ownerSays("yes", `confirm ${id}`, policy({ confirm: id }));
   // The rule has one name, where it is saved and where it is listed.

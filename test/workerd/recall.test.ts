@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import type { Offer } from "../../src/protocol/offer.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
@@ -100,6 +101,36 @@ test("a task leads to its thread, its machine, its trigger and its reports, and 
   const read = await recall(report?.id ?? "");
   expect(head(read.text)).toMatchObject({ task: task.taskId, thread: task.threadId, text: "all is well" });
   expect([found.tainting, read.tainting]).toEqual([false, false]);
+});
+
+test("a task whose goal, notes and reports are more than a page holds has further pages, and all of them is whole", async () => {
+  const goal = `Mend every gate. ${"x🚪".repeat(1_500)} That is all.`;
+  const task = newTask();
+  const long = { ...task, start: { ...task.start, goal: `${task.start.goal} ${goal}` } };
+  const notes = Array.from({ length: 6 }, (_, n) => ({
+    tool: "note",
+    input: { kind: "fact", text: `gate ${n} is ${"very ".repeat(40)}old` },
+  }));
+  const progress = Array.from({ length: 11 }, (_, n) => ({
+    calls: [{ tool: "report", input: { kind: "progress", text: `gate ${n} mended` } }],
+  }));
+  await script(task, [{ calls: notes }, ...progress, done("all gates are mended")]);
+  await begin(long);
+  await untilStatus(task, "done");
+  await evictDurableObject(task.stub as never);
+  const first = await recall(task.taskId);
+  const pages = Number(head(first.text).pages);
+  expect(pages).toBeGreaterThan(1);
+  expect(first.text).not.toContain("That is all.");
+  let whole = "";
+  for (let page = 2; page <= pages; page++) whole += (await recall(task.taskId, page)).text.split("\n").slice(1).join("\n");
+  const read = whole.split("\n").map((line) => JSON.parse(line) as Record<string, string>);
+  expect(read[0]?.goal).toBe(long.start.goal);
+  expect(read.flatMap(({ note, text }) => (note === undefined ? [] : [text?.slice(0, 6)]))).toEqual(
+    [0, 1, 2, 3, 4, 5].map((n) => `gate ${n}`),
+  );
+  expect(read.filter(({ report }) => report !== undefined)).toHaveLength(12);
+  expect((await recall(task.taskId, pages + 1)).text).toBe(`${task.taskId} has no page ${pages + 1}.`);
 });
 
 test("[A4] a tainted task and its reports taint", async () => {
@@ -288,6 +319,18 @@ test("[R23] asking about a task that never was keeps nothing", async () => {
   await runInDurableObject(stub as never, (_instance, state) => {
     expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'transcript'").toArray()).toEqual([]);
   });
+});
+
+test("an owner that does not answer is waited for no longer than a mind may wait", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const never = { ...objects, THREAD: { getByName: () => ({ row: () => new Promise(() => undefined) }) } } as unknown as typeof objects;
+    const answer = recallObject(never, { id: triggerIdOf("web", "x", makeId("thr", "never")), page: 1 });
+    await vi.advanceTimersByTimeAsync(limits.recallTimeoutMs + 1);
+    expect((await answer).text).toMatch(/could not be read: Its owner/);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("an owner that throws is answered with a sentence", async () => {

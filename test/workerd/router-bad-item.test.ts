@@ -70,11 +70,13 @@ test.each<[string, ScriptedReply]>([
   ["500", { fault: "500" }],
   ["garbage", { fault: "garbage" }],
   ["an answer without an end", { text: "y".repeat(200_000) }],
+  ["a call that hangs", { fault: "hang" }],
 ])(
-  "[RT7][Q13] what the model always fails at (%s) blocks nobody: it fails alone, and after three times people get it with the reason",
+  "[RT7] [R6] [Q13] what the model always fails at (%s) blocks nobody: it fails alone, and after three times people get it with the reason",
   async (_fault, answer) => {
     const lab = await named();
     await healthy();
+    if (answer.fault === "hang") await modelTimeout(lab, 900);
     const bad = `bad${lab.token}`;
     const all = { calls: [{ tool: "record", input: { settles: ["$all"], reason: "kept" } }] };
     await script(`good${lab.token}`, times(40, all));
