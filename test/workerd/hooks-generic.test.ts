@@ -109,6 +109,14 @@ describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
     expect((await stored(answer.triggers?.[0]?.id ?? "")).text).toBe("deploy 😊 café");
   });
 
+  test("of a key that stands twice the last counts, as in any reader of JSON, and the bytes are what was signed", async () => {
+    const body = '{"kind":"message","n":1.0,"text":"not this","text":"this \\u2028 one"}';
+    const { status, answer } = await deliverGeneric(body, { id: "twice" });
+    expect(status).toBe(202);
+    expect((await stored(answer.triggers?.[0]?.id ?? "")).text).toBe("this \u2028 one");
+    expect((await deliverGeneric(body, { id: "twice-changed", changed: body.replace("not this", "nor that") })).status).toBe(401);
+  });
+
   test.each<[string, Partial<Parameters<typeof deliverGeneric>[1]>, number]>([
     ["no signature", { headers: { "x-switchyard-signature": null } }, 400],
     ["no timestamp", { headers: { "x-switchyard-timestamp": null } }, 400],

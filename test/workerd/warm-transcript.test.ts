@@ -97,6 +97,38 @@ test("[L4] [WX1] a transcript is long when its provider says so, also after an e
   expect(await compacted(limits.compactWorkerTokens * 10)).toBe(0);
 });
 
+test("[Q8] [WI3] [WX1] what is queued outlasts a compaction, evictions and an interrupt, and is handed over in its order, once", async () => {
+  const task = newTask();
+  const replies = [...Array.from({ length: parts + 1 }, (_, n) => ask(n + 1)), done("read all"), done("a is done"), done("b is done")];
+  await script(
+    task,
+    replies.map((reply, n) => ({ ...reply, usage: n === parts ? limits.compactWorkerTokens * 1.2 : null })),
+  );
+  await begin(task);
+  await untilStatus(task, "waiting");
+  const queued = (seq: number, text: string) => row(task, seq, text, member, { mode: "queue", externalId: `ext-${seq}` });
+  await deliver(task, queued(1, "afterwards a"), queued(2, "afterwards b"));
+  for (let n = 1; n <= parts; n++) {
+    if (n === 3) {
+      const { modelCalls } = await card(task);
+      await deliver(task, row(task, 29, "hold on for a moment", member, { mode: "interrupt" }));
+      await until("the interrupt is read", async () => {
+        const seen = await card(task);
+        return seen.modelCalls > modelCalls && seen.status === "waiting";
+      });
+    }
+    if (n === 2 || n === parts) await evictDurableObject(task.stub as never);
+    expect((await card(task)).backlog).toEqual(["ext-1", "ext-2"]);
+    await tell(task, n, ...[0, 1, 2].map((k) => `part ${n}.${k} ${long}`));
+  }
+  await untilStatus(task, "done");
+  expect(await events(task, "task.compacted")).toHaveLength(1);
+  const sent = (await recorded(task.token)).map((body) => messagesOf(body).at(-1)?.content ?? "");
+  const holding = (text: string): number[] => sent.flatMap((message, at) => (message.includes(text) ? [at] : []));
+  expect([holding("afterwards a"), holding("afterwards b")]).toEqual([[sent.length - 2], [sent.length - 1]]);
+  expect((await events(task, "task.rejected")).length).toBe(0);
+});
+
 test("[L4] [RI5] the router's segment ends when its provider says that it is long, also after an eviction", async () => {
   const lab = await newLab();
   const turns = 12;
