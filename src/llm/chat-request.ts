@@ -1,9 +1,19 @@
-// A request in the words of chat completion servers. What a request begins with as an earlier one did is not written again.
+// A request in the words of chat completion servers, as bytes. What a request begins with as an earlier one did is not written again.
 import { toolSchema } from "../core/tool-schema.ts";
 import type { ModelMessage, ModelRequest, ToolSpecs } from "../protocol/model.ts";
 
-/** The messages of a request as written: `ends` has where each one ends in `text`. */
-type Written = { messages: readonly ModelMessage[]; ends: readonly number[]; text: string };
+/** A request as written: `bytes` up to `start` stand before its messages, and `ends` has where each of these ends. */
+type Written = { before: string; start: number; messages: readonly ModelMessage[]; ends: number[]; bytes: Uint8Array };
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The JSON of a request, for those who answer in a server's place. */
+export function bodyText(body: RequestInit["body"]): string {
+  if (typeof body === "string") return body;
+  if (body instanceof Uint8Array) return decoder.decode(body);
+  throw new TypeError("A request to a model is JSON, as text or as its bytes.");
+}
 
 /** The router has a conversation a lane, a worker one a profile. */
 const maxConversations = 3;
@@ -12,27 +22,42 @@ export class ChatWriter {
   /** By the system prompt: a conversation only grows under its own. */
   readonly #written = new Map<string, Written>();
 
-  /** The fields of a body that grow with a conversation: `"messages"`, and `"tools"` where there are any. */
-  fields({ system, messages, tools }: ModelRequest): string {
-    const before = this.#written.get(system);
-    const start = JSON.stringify({ role: "system", content: system });
-    const differs = messages.findIndex((message, i) => message !== before?.messages[i]);
-    const same = differs < 0 ? messages.length : differs;
-    const ends = before?.ends.slice(0, same) ?? [];
-    const parts = [same === 0 ? start : (before?.text.slice(0, ends.at(-1)) ?? start)];
-    let length = parts[0]?.length ?? 0;
-    for (const message of messages.slice(same)) {
-      const part = `,${JSON.stringify(toWire(message))}`;
-      parts.push(part);
-      length += part.length;
-      ends.push(length);
-    }
-    const text = parts.join("");
+  /** A body: `before`, then `"messages"`, and `"tools"` where there are any, then `after`. */
+  body(before: string, { system, messages, tools }: ModelRequest, after: string): Uint8Array<ArrayBuffer> {
+    const known = this.#written.get(system);
+    const written = known?.before === before ? known : begun(before, system);
+    const differs = messages.findIndex((message, i) => message !== written.messages[i]);
+    written.ends.length = differs < 0 ? messages.length : differs;
+    for (const message of messages.slice(written.ends.length)) append(written, encoder.encode(`,${JSON.stringify(toWire(message))}`));
+    written.messages = messages;
     this.#written.delete(system);
-    this.#written.set(system, { messages, ends, text });
+    this.#written.set(system, written);
     for (const [oldest] of this.#written) if (this.#written.size > maxConversations) this.#written.delete(oldest);
-    return `"messages":[${text}]${toolFields(tools)}`;
+    const rest = encoder.encode(`]${toolFields(tools)}${after}`);
+    const length = written.ends.at(-1) ?? written.start;
+    // A copy: an earlier request may be on its way still.
+    const whole = new Uint8Array(length + rest.length);
+    whole.set(written.bytes.subarray(0, length));
+    whole.set(rest, length);
+    return whole;
   }
+}
+
+function begun(before: string, system: string): Written {
+  const bytes = encoder.encode(`${before}"messages":[${JSON.stringify({ role: "system", content: system })}`);
+  return { before, start: bytes.length, messages: [], ends: [], bytes };
+}
+
+function append(written: Written, more: Uint8Array): void {
+  const from = written.ends.at(-1) ?? written.start;
+  const to = from + more.length;
+  if (to > written.bytes.length) {
+    const larger = new Uint8Array(2 * to);
+    larger.set(written.bytes.subarray(0, from));
+    written.bytes = larger;
+  }
+  written.bytes.set(more, from);
+  written.ends.push(to);
 }
 
 const toolTexts = new WeakMap<ToolSpecs[string], { name: string; text: string }>();

@@ -21,7 +21,7 @@ export function openAiCompatible(config: ModelConfig, answer: typeof fetch = fet
     fetch: async (input, init) => {
       const request = init?.signal ? asked.get(init.signal) : undefined;
       if (request === undefined) throw new TypeError("The client made a request that nobody asked for.");
-      return asEvents(await answer(input, { ...init, body: withFields(init?.body, writer.fields(request)) }));
+      return asEvents(await answer(input, { ...init, body: withMessages(init?.body, request, writer) }));
     },
     transformRequestBody: (body) => withOutputLimit(body, config.baseUrl),
   });
@@ -36,10 +36,10 @@ export function openAiCompatible(config: ModelConfig, answer: typeof fetch = fet
 const noMessages = '"messages":[]';
 
 /** The client writes the body without what grows: that is written already. */
-function withFields(body: unknown, fields: string): string {
+function withMessages(body: unknown, request: ModelRequest, writer: ChatWriter): Uint8Array<ArrayBuffer> {
   const at = typeof body === "string" ? body.indexOf(noMessages) : -1;
   if (typeof body !== "string" || at < 0) throw new TypeError("The client wrote another request than it was asked for.");
-  return body.slice(0, at) + fields + body.slice(at + noMessages.length);
+  return writer.body(body.slice(0, at), request, body.slice(at + noMessages.length));
 }
 
 /** OpenAI's own newer models refuse `max_tokens`; its older ones and other servers know only that. */

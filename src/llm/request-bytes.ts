@@ -2,6 +2,7 @@
 import type { ModelConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { ModelRequest } from "../protocol/model.ts";
+import { bodyText } from "./chat-request.ts";
 import { createModel } from "./registry.ts";
 
 const unusedTimeoutMs = 60_000;
@@ -11,7 +12,7 @@ export async function requestBytes(config: ModelConfig, modelName: string, reque
   let bytes: string | null = null;
   const baseUrl = config.baseUrl === "" ? "http://nowhere.invalid/v1" : config.baseUrl;
   const model = createModel({ ...config, baseUrl, modelName, problem: null }, async (_input, init) => {
-    if (typeof init?.body === "string") bytes = init.body;
+    bytes = bodyText(init?.body);
     throw new Fault("unavailable", "Nothing is sent.");
   });
   try {

@@ -2,6 +2,7 @@
 import type { AiBinding, ModelConfig } from "../env.ts";
 import type { Model } from "../protocol/model.ts";
 import { completionEvents, eventStream } from "./chat-events.ts";
+import { bodyText } from "./chat-request.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 
 export const workersAi = (config: ModelConfig, answer: typeof fetch = overBinding(config.binding)): Model =>
@@ -10,9 +11,8 @@ export const workersAi = (config: ModelConfig, answer: typeof fetch = overBindin
 const overBinding =
   (binding: AiBinding | undefined): typeof fetch =>
   async (_input, init) => {
-    const body = init?.body;
-    if (typeof body !== "string" || binding === undefined) throw new TypeError("Workers AI is asked with JSON text, through its binding.");
-    const { model, stream_options: _, ...request } = JSON.parse(body) as ChatRequest;
+    if (binding === undefined) throw new TypeError("Workers AI is asked through its binding.");
+    const { model, stream_options: _, ...request } = JSON.parse(bodyText(init?.body)) as ChatRequest;
     const ids = `call_${request.messages.length}`;
     let answer: unknown;
     try {

@@ -2,6 +2,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ModelConfig } from "../../src/env.ts";
+import { bodyText } from "../../src/llm/chat-request.ts";
 import { promptOf } from "../../src/llm/one-step.ts";
 import { openAiCompatible } from "../../src/llm/openai-compatible.ts";
 import type { ModelMessage, ModelRequest } from "../../src/protocol/model.ts";
@@ -28,7 +29,7 @@ const request = (system: string, messages: ModelMessage[]): ModelRequest => ({
 function recorder(): { bodies: string[]; answer: typeof fetch } {
   const bodies: string[] = [];
   const answer = async (_input: unknown, init?: RequestInit): Promise<Response> => {
-    bodies.push(String(init?.body));
+    bodies.push(bodyText(init?.body));
     return new Response("{}", { status: 500 });
   };
   return { bodies, answer: answer as typeof fetch };

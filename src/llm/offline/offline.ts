@@ -2,6 +2,7 @@
 import type { ModelConfig } from "../../env.ts";
 import type { Model } from "../../protocol/model.ts";
 import { completionEvents, eventStream, readCompletion } from "../chat-events.ts";
+import { bodyText } from "../chat-request.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { answerChat } from "./planner.ts";
 
@@ -9,9 +10,7 @@ import { answerChat } from "./planner.ts";
 const pieceChars = 24;
 
 const plan: typeof fetch = async (_input, init) => {
-  const body = init?.body;
-  if (typeof body !== "string") throw new TypeError("The offline model reads JSON text only.");
-  const completion = readCompletion(answerChat(body));
+  const completion = readCompletion(answerChat(bodyText(init?.body)));
   if (completion === null) throw new TypeError("The offline model wrote no chat completion.");
   return eventStream(completionEvents(completion, pieceChars));
 };
