@@ -10,6 +10,7 @@ import { type SimRequest, startModelServer } from "./lib/model-server.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
 import { planMark, simulatedRouter } from "./lib/simulated-router.ts";
 import { median, quantile } from "./lib/statistics.ts";
+import { Undisturbed } from "./lib/undisturbed.ts";
 
 export type PassThroughOptions = { pairs: number; perBlock: number };
 export const fullPassThrough: PassThroughOptions = { pairs: 7, perBlock: 40 };
@@ -65,9 +66,10 @@ export async function passThrough({ pairs, perBlock }: PassThroughOptions): Prom
   rows = new Rows(deployment);
   const { sentMs, askedMs } = rows;
   try {
-    const alone = await hops({ pairs, perBlock, deployment, floor, rows });
+    const quiet = new Undisturbed(() => deployment.cpuSeconds() + floor.cpuSeconds(), 2 * pairs);
+    const alone = await hops({ pairs, perBlock, deployment, floor, rows, quiet });
     const busy = await duringCalls({ pairs, samples: perBlock / 4, deployment, rows });
-    const shared = await toMany({ pairs, perBlock: perBlock / 2, deployment, rows });
+    const shared = await toMany({ pairs, perBlock: perBlock / 2, deployment, rows, quiet });
     const since = (mark: string, atMs: number | undefined): number => (atMs ?? Number.NaN) - (sentMs.get(mark) ?? 0);
     const toModel = alone.marks.map((mark) => since(mark, askedMs.get(mark)));
     return {
@@ -84,6 +86,7 @@ export async function passThrough({ pairs, perBlock }: PassThroughOptions): Prom
           "end of the call under way to the next model request, p95 ms": quantile(busy.afterMs, 0.95),
           "arrival to the inbox of a thread's only worker, p50 ms": median(shared.one),
           [`arrival to the last of ${fanOut} inboxes, p50 ms`]: median(shared.many),
+          ...quiet.figures(),
         },
         [
           ratioGoal("arrival to inbox p50, ours / floor", alone.p50s, "<=", 4),
@@ -107,10 +110,10 @@ export async function passThrough({ pairs, perBlock }: PassThroughOptions): Prom
   }
 }
 
-type Part = { pairs: number; deployment: Deployment; rows: Rows };
+type Part = { pairs: number; deployment: Deployment; rows: Rows; quiet: Undisturbed };
 
 /** One worker that each row wakes, between blocks of the bare call. */
-async function hops({ pairs, perBlock, deployment, floor, rows }: Part & { perBlock: number; floor: Floor }) {
+async function hops({ pairs, perBlock, deployment, floor, rows, quiet }: Part & { perBlock: number; floor: Floor }) {
   const issue = 1;
   await deployment.deliver("issues", "task", issueOpened(issue, "Work", `Please. ${planMark({ act: "dispatch", steps: 1 })}`));
   const taskId = await taskOf(deployment);
@@ -137,9 +140,12 @@ async function hops({ pairs, perBlock, deployment, floor, rows }: Part & { perBl
   await floorBlock();
   const kept: { marks: string[]; bare: number[] }[] = [];
   for (let pair = 0; pair < pairs; pair++) {
-    const first = pair % 2 === 0 ? await ourBlock() : null;
-    const bare = await floorBlock();
-    kept.push({ bare, marks: first ?? (await ourBlock()) });
+    const both = async () => {
+      const first = pair % 2 === 0 ? await ourBlock() : null;
+      const bare = await floorBlock();
+      return { bare, marks: first ?? (await ourBlock()) };
+    };
+    kept.push(await quiet.block(both));
   }
   await sleep(500);
   const inboxMs = await inboxTimes(deployment, taskId);
@@ -151,7 +157,12 @@ async function hops({ pairs, perBlock, deployment, floor, rows }: Part & { perBl
 }
 
 /** Rows that come while the worker's model is asked: the first of two begins the call, the second comes in the middle of it. */
-async function duringCalls({ pairs, samples, deployment, rows }: Part & { samples: number }): Promise<{ afterMs: number[] }> {
+async function duringCalls({
+  pairs,
+  samples,
+  deployment,
+  rows,
+}: Omit<Part, "quiet"> & { samples: number }): Promise<{ afterMs: number[] }> {
   const both: [string, string][] = [];
   for (let pair = 0; pair < pairs; pair++) {
     const issue = 1_000 + pair;
@@ -172,7 +183,7 @@ async function duringCalls({ pairs, samples, deployment, rows }: Part & { sample
 }
 
 /** Two threads, one with a single worker and one with ten. All of them are out of calls: what comes enters their inboxes, and nothing else happens. */
-async function toMany({ pairs, perBlock, deployment, rows }: Part & { perBlock: number }) {
+async function toMany({ pairs, perBlock, deployment, rows, quiet }: Part & { perBlock: number }) {
   const [one, many] = [2_000, 2_001];
   const followers = { [one]: await following(deployment, one, 1, 1), [many]: await following(deployment, many, fanOut, 1) };
   for (const issue of [one, many]) await rows.block(issue, 3);
@@ -180,9 +191,12 @@ async function toMany({ pairs, perBlock, deployment, rows }: Part & { perBlock: 
   const kept: Record<number, string[]>[] = [];
   for (let pair = 0; pair < pairs; pair++) {
     const order = pair % 2 === 0 ? [one, many] : [many, one];
-    const blocks: Record<number, string[]> = {};
-    for (const issue of order) blocks[issue] = await rows.block(issue, perBlock);
-    kept.push(blocks);
+    const both = async () => {
+      const blocks: Record<number, string[]> = {};
+      for (const issue of order) blocks[issue] = await rows.block(issue, perBlock);
+      return blocks;
+    };
+    kept.push(await quiet.block(both));
   }
   await sleep(500);
   const lastMs = async (issue: number): Promise<(mark: string) => number> => {
