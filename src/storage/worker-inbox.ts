@@ -12,6 +12,9 @@ type Mark = { throughSeq: number; waiting: number[]; held: number[] };
 /** A long work that hears nothing new writes the mark this rarely; what is looked through for what waits is no longer than that. */
 const markEveryRows = 100;
 
+/** Characters of items that are held in memory. */
+const maxHeldChars = 2_000_000;
+
 const tells = (event: TaskEvent, key: string): boolean =>
   (event.kind === "task.inbox" || event.kind === "task.rejected") && event.itemId === key;
 
@@ -20,6 +23,10 @@ export class WorkerInbox {
   readonly #log: EventLog<TaskEvent>;
   /** Received in the decision under way; they enter the log with what it says of them. */
   #fresh: InboxRow[] = [];
+
+  /** Rows as last read. Nobody changes in place what they are given of it. */
+  readonly #parsed = new Map<number, { text: string; row: InboxRow }>();
+  #heldChars = 0;
 
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
     this.#sql = sql;
@@ -108,7 +115,21 @@ export class WorkerInbox {
         binding,
       )
       .toArray()
-      .map(({ seq, key, item }) => ({ seq, key, item: JSON.parse(item) as InboxItem }));
+      .map(({ seq, key, item }) => this.#parsedRow(seq, key, item));
+  }
+
+  /** What waits is looked at with everything that comes: it is parsed once. */
+  #parsedRow(seq: number, key: string, text: string): InboxRow {
+    const known = this.#parsed.get(seq);
+    if (known?.text === text) return known.row;
+    if (this.#heldChars > maxHeldChars) {
+      this.#parsed.clear();
+      this.#heldChars = 0;
+    }
+    this.#heldChars += text.length;
+    const row = { seq, key, item: JSON.parse(text) as InboxItem };
+    this.#parsed.set(seq, { text, row });
+    return row;
   }
 
   #mark(): Mark {
