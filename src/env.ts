@@ -48,6 +48,8 @@ export interface Env extends RoleSettings {
   TIME_ZONE?: string;
   /** Comma-separated origins whose pages may frame the widget; the Worker's own is always allowed. `*` allows all. */
   WIDGET_ORIGINS?: string;
+  /** Comma-separated host names under which pages may reach widget and console; all when absent. The local start names this machine. */
+  ALLOWED_HOSTS?: string;
   /** Turns the door's limits up (or down) for all sources: `2` lets twice as much in. */
   DOOR_LIMIT_FACTOR?: string;
   MODEL_PROVIDER?: string;
@@ -89,6 +91,7 @@ export type Config = {
   sessionSecret: string | null;
   operatorToken: string | null;
   widgetOrigins: string[];
+  allowedHosts: string[];
   doorLimitFactor: number;
   github: { webhookSecret: string | null; token: string | null; app: GitHubApp | null; apiUrl: string; login: string };
   generic: { webhookSecret: string | null; replyUrl: string | null };
@@ -166,6 +169,12 @@ function modelConfig(env: Env, role: ModelRole): ModelConfig {
 export const modelProblem = (config: Config): string | null =>
   modelRoles.map((role) => config.model[role].problem).find((problem) => problem !== null) ?? null;
 
+const listOf = (value: string | undefined): string[] =>
+  (value ?? "")
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean);
+
 const configs = new WeakMap<Env, Config>();
 
 /** Reads and checks the configuration; the same object for the same environment. */
@@ -177,10 +186,8 @@ export function readConfig(env: Env): Config {
     timeZone: present(env.TIME_ZONE) ?? "UTC",
     sessionSecret: present(env.SESSION_SECRET),
     operatorToken: present(env.OPERATOR_TOKEN),
-    widgetOrigins: (present(env.WIDGET_ORIGINS) ?? "")
-      .split(",")
-      .map((origin) => origin.trim())
-      .filter(Boolean),
+    widgetOrigins: listOf(env.WIDGET_ORIGINS),
+    allowedHosts: listOf(env.ALLOWED_HOSTS?.toLowerCase()),
     doorLimitFactor: positive(env.DOOR_LIMIT_FACTOR) ?? 1,
     github: {
       webhookSecret: present(env.GITHUB_WEBHOOK_SECRET),

@@ -7,6 +7,7 @@ import { daemonDoor } from "./daemon.ts";
 import { healthDoor } from "./health.ts";
 import { hooksDoor } from "./hooks.ts";
 import { genericDoor } from "./hooks-generic.ts";
+import { ownHosts } from "./own-hosts.ts";
 import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
 
@@ -29,6 +30,9 @@ app.onError((error, c) => {
 });
 
 app.notFound((c) => c.json({ error: "not_found", message: `There is nothing at ${c.req.method} ${c.req.path}.` }, 404));
+
+app.use("/api/widget/*", ownHosts);
+app.use("/api/console/*", ownHosts);
 
 app.route("/", healthDoor);
 app.route("/", hooksDoor);

@@ -31,6 +31,9 @@ export const usage = `npm start -- [options]
   --port N           default 8787
   --state DIR        default .wrangler/state`;
 
+/** A page of somebody else whose name was resolved to this machine is none of ours. */
+const thisMachine = "127.0.0.1,localhost,[::1]";
+
 export function readSettings(argv: string[]): Settings {
   const values = parse(argv);
   const port = Number(values.port ?? 8787);
@@ -49,7 +52,7 @@ export function readSettings(argv: string[]): Settings {
     workspace,
     unsandboxed: values.unsandboxed ?? false,
     statePath,
-    bindings: { ...localSecrets(statePath), ...devVars() },
+    bindings: { ALLOWED_HOSTS: thisMachine, ...localSecrets(statePath), ...devVars() },
   };
 }
 

@@ -104,6 +104,23 @@ describe("sessions", () => {
     expect((await ask(undefined, "/api/widget/ticket", {}, authorization)).status).toBe(403);
   });
 
+  test("under a name that is not among the hosts of the configuration no page is let in: it may be a stranger's that was resolved to us", async () => {
+    const ask = (host: string, path: string, more: object = {}) => {
+      const headers = { origin: `http://${host}`, "content-type": "application/json", authorization: "Bearer x" };
+      const request = { method: "POST", headers, body: JSON.stringify({ origin: `http://${host}`, token: "x" }) };
+      return app.request(`http://${host}${path}`, request, { ...bindings, ...more });
+    };
+    const local = { ALLOWED_HOSTS: "127.0.0.1, localhost,[::1]" };
+    for (const host of ["127.0.0.1:8787", "localhost:8787", "[::1]:8787"])
+      expect((await ask(host, "/api/widget/session", local)).status).toBe(200);
+    for (const path of ["/api/widget/session", "/api/widget/ticket", "/api/console/session", "/api/console/tasks"]) {
+      const refused = await ask("evil.test:8787", path, local);
+      expect(refused.status).toBe(403);
+      expect((await refused.json<{ message: string }>()).message).toMatch(/evil\.test.*ALLOWED_HOSTS/);
+    }
+    expect((await ask("evil.test:8787", "/api/widget/session")).status).toBe(200);
+  });
+
   test("bad bodies are told what is wrong with them", async () => {
     const bad = async (body: string, status: number, message: RegExp) => {
       const response = await fetchWorker("/api/widget/session", {
