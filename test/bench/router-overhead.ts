@@ -9,7 +9,7 @@ import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
 import type { StreamRequest } from "./lib/stream-model.ts";
 import { Undisturbed } from "./lib/undisturbed.ts";
-import { pair, perTurn, Turns } from "./turn-cost.ts";
+import { growth, pair, perTurn, Turns } from "./turn-cost.ts";
 
 /** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
 export type OverheadOptions = { pairs: number; turns: number; turnsOfMany: number; long: number; lives: number };
@@ -123,7 +123,6 @@ export async function routerOverhead(options: OverheadOptions): Promise<{ result
     const { long } = options;
     const histories: number[][] = [];
     for (let i = 0; i < options.lives; i++) histories.push(await quiet.block(() => ours(1, few, long)));
-    const growth = (history: readonly number[]): number => perTurn(history, long - 10, long) / perTurn(history, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     const both = [...one.token, ...twenty.token];
     return {

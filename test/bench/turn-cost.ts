@@ -1,6 +1,7 @@
 // What both benches of a turn's overhead share: CPU read at each request of the fake model, blocks A B B A, and the law of a turn.
 
 import type { SimCall } from "./lib/model-server.ts";
+import { median } from "./lib/statistics.ts";
 import { type StreamModel, type StreamRequest, startStreamModel } from "./lib/stream-model.ts";
 import type { BareTurns } from "./worker/bare-turns.ts";
 
@@ -67,6 +68,18 @@ export class Turns {
 /** CPU of a turn between two requests, the first of a conversation left out: it has the start in it. */
 export const perTurn = (marks: readonly number[], from = 1, to = marks.length - 1): number =>
   ((marks[to] ?? Number.NaN) - (marks[from] ?? Number.NaN)) / (to - from);
+
+const ends = 10;
+
+/**
+ * How much more a turn costs in the last ten than in the first ten, by the middle one of each: about every thirty turns the runtime collects
+ * its garbage, at the price of four of them, and in which ten that falls is chance.
+ */
+export function growth(marks: readonly number[]): number {
+  const each = marks.slice(1).map((mark, i) => mark - (marks[i] ?? Number.NaN));
+  // The first turn has the start in it.
+  return median(each.slice(-ends)) / median(each.slice(1, 1 + ends));
+}
 
 export type Side = (pieces: number, turns: number) => Promise<number[]>;
 

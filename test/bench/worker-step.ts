@@ -7,7 +7,7 @@ import { Deployment, issueOpened } from "./lib/deployment.ts";
 import { type Result, ratioGoal, result } from "./lib/result.ts";
 import { median } from "./lib/statistics.ts";
 import { Undisturbed } from "./lib/undisturbed.ts";
-import { pair, perTurn, type Side, Turns } from "./turn-cost.ts";
+import { growth, pair, perTurn, type Side, Turns } from "./turn-cost.ts";
 
 /** `lives`: how often a long one of `long` turns is measured; ten turns at one end of a single one are at the mercy of a pause. */
 export type StepOptions = { pairs: number; turns: number; long: number; lives: number };
@@ -107,7 +107,6 @@ export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOp
     }
     const histories: number[][] = [];
     for (let i = 0; i < lives; i++) histories.push(await quiet.block(() => ours(few, long)));
-    const growth = (marks: readonly number[]): number => perTurn(marks, long - 10, long) / perTurn(marks, 1, 11);
     const ratio = ({ ours: a, bare: b }: { ours: number; bare: number }): number => a / b;
     return {
       result: result(
