@@ -222,6 +222,34 @@ describe("Words that come while the work goes on", () => {
     ]);
   });
 
+  it.each([
+    ["run `echo other`", "echo other"],
+    ["again please", "npm test"],
+  ])("an interrupt (%s) takes the place of what ran, whose end is no failure", async (words, script) => {
+    const { task, started } = await running();
+    task.interrupt(words);
+    const calls = task.ask();
+    expect(calls.map((call) => [call.tool, call.input.script])).toEqual([
+      ["stop_command", undefined],
+      ["run_command", script],
+    ]);
+    const second = task.take(calls);
+    await task.settle([started], { outcome: "stopped", exit: null });
+    task.take(task.ask());
+    await task.settle(second, { exit: 0 });
+    const report = await task.run();
+    expect(report.kind).toBe("done");
+    expect(report.text).not.toContain("stopped before its end");
+  });
+
+  it("an interrupt that asks for nothing else ends the work, and says so", async () => {
+    const { task, started } = await running();
+    task.interrupt("mumble mumble");
+    task.take(task.ask());
+    await task.settle([started], { outcome: "stopped", exit: null });
+    expect((await task.run()).text).toContain("I did not understand “mumble mumble”");
+  });
+
   it("more work is done after the current, and told together", async () => {
     const { task, started } = await running();
     task.say("also list the files");

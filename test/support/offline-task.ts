@@ -78,6 +78,15 @@ export class OfflineTask {
     this.#user([{ item: "row", thread: "thr_a", seq: this.#seq++, kind: "message", from: { role, name: role }, ...markData(text) }]);
   }
 
+  /** A word that ended what ran. */
+  interrupt(text: string): void {
+    const notice = "member interrupted you. The command that ran is being stopped. Do what the message says before anything else.";
+    this.#user([
+      { item: "row", thread: "thr_a", seq: this.#seq++, kind: "message", from: { role: "member", name: "member" }, ...markData(text) },
+      { item: "notice", text: notice },
+    ]);
+  }
+
   /** One model call; its calls, with the commands not yet run. */
   ask(): Call[] {
     this.modelCalls += 1;

@@ -260,6 +260,21 @@ test("what is queued for a task is moved up by keyboard, and a screen reader hea
   expect(problems).toEqual([]);
 });
 
+test("an interrupt from the card ends what runs, and what was said instead is done", async () => {
+  const { page, frame, say, problems } = await member();
+  await say("run `sleep 300; echo never-printed`");
+  const card = frame.getByRole("article");
+  await card.getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+  await card.getByRole("textbox").fill("run `echo after-the-break`");
+  await card.getByRole("button", { name: "Interrupt" }).focus();
+  await page.keyboard.press("Enter");
+  await card.getByText("done", { exact: true }).waitFor({ timeout: 60_000 });
+  const said = await card.textContent();
+  expect(said).toContain("after-the-break");
+  expect(said).not.toContain("stopped before its end");
+  expect(problems).toEqual([]);
+});
+
 test.each([
   ["wide and light", {}],
   ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],

@@ -113,12 +113,16 @@ export function jsonOf(text: string): Record<string, unknown> | null {
   }
 }
 
+/** As code says it to whoever was interrupted. */
+const interruption = /^(?!From ).* interrupted you\. /;
+
 function takeItems(state: WorkerState | null, items: readonly WorkerItem[], current: Current): WorkerState | null {
   const goal = items.find((item): item is Goal => item.item === "goal");
   const next = state ?? (goal ? begin(goal) : null);
   if (next === null) return null;
   const rows = items.filter((item): item is Extract<WorkerItem, { item: "row" }> => item.item === "row");
   const asked = goal ? askedAt(rows) : 0;
+  const interrupted = items.some((item) => item.item === "notice" && interruption.test(item.text));
   for (const item of items) {
     if (item.item === "result") {
       const done = next.all.find((each) => each.command === item.command);
@@ -126,7 +130,7 @@ function takeItems(state: WorkerState | null, items: readonly WorkerItem[], curr
     }
     // Only the team's words change a task; others are read by nobody here.
     if (item.item === "row" && item.kind === "message" && item.seq > asked && (item.from.role === "owner" || item.from.role === "member"))
-      takeWords(next, item, current);
+      takeWords(next, item, current, interrupted);
   }
   return next;
 }
@@ -164,7 +168,7 @@ function begin(goal: Goal): WorkerState {
 const machineNames = (goal: Goal): string[] => (goal.machine ? [goal.machine.name] : []);
 
 /** A later word of a person: it adds work, changes what is under way, or ends it. */
-function takeWords(state: WorkerState, said: MarkedText, current: Current): void {
+function takeWords(state: WorkerState, said: MarkedText, current: Current, interrupted: boolean): void {
   const intents = readIntents(said, machineNames(state.goal));
   const work = intents.filter(isWork);
   const has = (kind: Intent["kind"]): boolean => intents.some((intent) => intent.kind === kind);
@@ -176,7 +180,12 @@ function takeWords(state: WorkerState, said: MarkedText, current: Current): void
     replace(state, at, [narrowed]);
     return;
   }
-  if (work.length > 0) {
+  if (interrupted) {
+    // What ran was ended for these words: it is no failure, and nobody waits for it.
+    const redo = work.length === 0 && has("again") && at ? [at.intent] : work;
+    replace(state, at, redo);
+    if (redo.length > 0) return;
+  } else if (work.length > 0) {
     const instead = /\binstead\b|\brather\b|^\s*(?:no|wait|actually)\b[,:]?/i.test(said.text) || has("stop");
     if (instead) replace(state, at, work);
     else state.jobs.push(...work.map((intent) => newJob(intent)));
