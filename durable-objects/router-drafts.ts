@@ -36,7 +36,7 @@ export class RouterDrafts {
       if (call) call.json += piece.delta;
       else {
         this.#calls[piece.index] = { tool: piece.tool, json: piece.delta };
-        if ([...view.items.values()].some(({ lane }) => mayMove(piece.tool, lane))) this.#takeBack("dropped");
+        if (mayMove(piece.tool)) this.#takeBack("dropped");
       }
       if (piece.tool !== "reply" || this.#fresh) return;
       this.#fresh = true;

@@ -1,5 +1,4 @@
 // [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
-import type { Lane } from "../protocol/principal.ts";
 import type { DraftFrame } from "../protocol/widget-frames.ts";
 import { mannerOf } from "./manners.ts";
 import { readPartialObject } from "./partial-json.ts";
@@ -7,6 +6,7 @@ import type { InboxItem } from "./router.ts";
 import { decisionIdOf, type ItemProgress } from "./router-decide.ts";
 import { expandIds, type ItemNames } from "./router-names.ts";
 import { outboundIdOf, stripMarkers } from "./router-plan.ts";
+import { tellNothing } from "./router-words.ts";
 
 /** A call that is being written. */
 export type WrittenCall = { tool: string; json: string };
@@ -20,14 +20,13 @@ export type DraftView = {
 };
 
 /**
- * Beside these a reply is sure to be said where it was asked: they move nothing, and code refuses none of them to whoever is answered.
- * Beside a dispatch it may go to the task's topic; beside what needs more authority code may speak instead.
+ * Beside these a reply is sure to be said where it was asked. Beside a dispatch it may go to the task's topic; beside whatever else does
+ * something code may speak instead, and where that was refused the reply is not said.
  */
-const harmless: readonly string[] = ["reply", "relay", "record", "ignore", "ask_human", "recall", "find"];
-const teamOnly: readonly string[] = ["remember", "schedule"];
+const harmless: readonly string[] = [...tellNothing, "recall", "find"];
 
 /** Whether a reply that is written in the same answer is not certain to be said in its own thread. */
-export const mayMove = (tool: string, lane: Lane): boolean => !(harmless.includes(tool) || (lane === "team" && teamOnly.includes(tool)));
+export const mayMove = (tool: string): boolean => !harmless.includes(tool);
 
 /**
  * The reply of the last call, or null: not a reply, not known yet whom it answers, or its place is not certain. Only the settled
@@ -48,7 +47,7 @@ export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<Dr
   const threads = new Set(items.map((item) => item.threadId));
   const [threadId] = threads;
   if (threadId === undefined || threads.size > 1) return null;
-  if (items.some(({ lane }) => calls.some(({ tool }) => mayMove(tool, lane)))) return null;
+  if (calls.some(({ tool }) => mayMove(tool))) return null;
   if (free.some((id) => view.progress.get(id)?.target)) return null;
   // A report's thread is shown by what is relayed from it; only an answer to somebody is seen while it is written.
   if (!items.every((item) => item.kind === "trigger" && mannerOf(item.trigger.source) === "instant")) return null;

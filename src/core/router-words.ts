@@ -3,6 +3,8 @@ import { type RouterCall, type RouterTool, routerReads } from "../protocol/route
 import type { ItemProgress } from "./router-decide.ts";
 
 const speeches: readonly RouterTool[] = ["reply", "relay"];
+/** Whether they were taken or not, no reply tells of them. */
+export const tellNothing: readonly string[] = [...speeches, "record", "ignore"];
 /** May stand beside an act and a word for the same item, and more than once. */
 export const asides: readonly RouterTool[] = ["remember", "schedule"];
 
@@ -29,7 +31,7 @@ export function untrueBeside(
   const { settles } = call.input;
   const beside = refused.find(
     ({ tool, settles: of }) =>
-      !speeches.some((each) => each === tool) &&
+      !tellNothing.includes(tool) &&
       of.some((id) => settles.includes(id) && (asides.some((each) => each === tool) || (progress.get(id)?.act ?? null) === null)),
   );
   if (beside === undefined) return null;

@@ -134,3 +134,11 @@ describe("Words that must not become commands", () => {
     expect(performance.now() - started).toBeLessThan(3000);
   });
 });
+
+it("reads a text with a long blank in it in linear time", () => {
+  const text = `run ${" ".repeat(30_000)}!`;
+  read(text);
+  const began = process.threadCpuUsage();
+  expect(read(text)).toHaveLength(1);
+  expect(process.threadCpuUsage(began).user).toBeLessThan(300_000);
+});

@@ -449,6 +449,8 @@ describe("[RD15] a reply beside a call that was refused", () => {
   test("is said where the item had its act, or the refused words were another reply", () => {
     const twice = decide([root], [work(root), ["record", { settles: [root.id], reason: "r" }], reply(root)]);
     expect(twice.decisions.map(({ tool }) => tool)).toEqual(["dispatch", "reply"]);
+    const kept = decide([root], [["record", { settles: [root.id] }], reply(root)]);
+    expect(kept.decisions.map(({ tool }) => tool)).toEqual(["reply"]);
     const words = decide([root], [["relay", { settles: [root.id], report: "rep_gone-a" }], reply(root)]);
     expect(words.decisions.map(({ tool }) => tool)).toEqual(["reply"]);
     expect([twice.again, words.again]).toEqual([false, false]);

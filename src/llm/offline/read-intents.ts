@@ -26,6 +26,8 @@ export function readIntents(marked: MarkedText, machineNames: readonly string[] 
   const codes: string[] = [];
   let text = marked.text
     .replace(/\r\n?/g, "\n")
+    // No form below needs a long blank, and many would look at each of its signs again and again.
+    .replace(/[^\S\n]{100,}/g, " ")
     .replace(/[⟦⟧]/g, "")
     .replace(/(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)/g, (_, _ticks: string, code: string) => `⟦${codes.push(code.trim()) - 1}⟧`)
     // "Run this:" and the fence below it are one clause.
