@@ -497,3 +497,16 @@ it("[RT7] the smallest request is answered, so that its own failures are told fr
   });
   expect(JSON.parse(answerChat(body)).choices).toHaveLength(1);
 });
+
+it.each([
+  ["many empty lines", `run ${"\n".repeat(25_000)}!`],
+  ["many short blanks", `run ${`${"\n".repeat(39)}x`.repeat(600)}!`],
+  ["a long blank before much to remember", `remember ${" ".repeat(25_000)}${"a".repeat(600)}`],
+  ["a long blank in a policy", `policy a: ${" ".repeat(20_000)}${"a".repeat(3_000)}`],
+])("[T10] %s in a guest's message cost no time to speak of", (_what, text) => {
+  const items = [trigger(text, { from: { role: "guest", name: "G" } })];
+  ask(items, { lane: "public" });
+  const began = process.threadCpuUsage();
+  ask(items, { lane: "public" });
+  expect(process.threadCpuUsage(began).user).toBeLessThan(400_000);
+});

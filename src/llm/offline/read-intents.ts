@@ -21,17 +21,18 @@ const codeMarks = /⟦(\d+)⟧/g;
 
 type Reading = { codes: string[]; data: MarkedText["data"] };
 
+/** No form needs a long blank, and many would look at each of its signs again and again: whoever may write could stop us by it. */
+export const shortBlanks = (text: string): string => text.replace(/\s{40,}/g, (blank) => (blank.includes("\n") ? "\n\n" : " "));
+
 /** Every request of a text, in its order. Words of a machine's name (`on studio-laptop`) are left out. */
 export function readIntents(marked: MarkedText, machineNames: readonly string[] = []): Intent[] {
   const codes: string[] = [];
-  let text = marked.text
+  let text = shortBlanks(marked.text)
     .replace(/\r\n?/g, "\n")
-    // No form below needs a long blank, and many would look at each of its signs again and again.
-    .replace(/[^\S\n]{100,}/g, " ")
     .replace(/[⟦⟧]/g, "")
     .replace(/(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)/g, (_, _ticks: string, code: string) => `⟦${codes.push(code.trim()) - 1}⟧`)
     // "Run this:" and the fence below it are one clause.
-    .replace(/:?\s*\n+\s*(\[data \d+\])/g, " $1");
+    .replace(/:?[^\S\n]*\n\s*(\[data \d+\])/g, " $1");
   text = addressedPart(text);
   for (const name of machineNames)
     text = text.replace(
