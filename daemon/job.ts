@@ -7,7 +7,7 @@ import { gitChanges, gitState } from "./git-guard.ts";
 import type { Home } from "./home.ts";
 import type { ProcessMark } from "./ledger.ts";
 import type { Judgement } from "./policy.ts";
-import { baseIn, keepCommit, planPush } from "./push.ts";
+import { baseIn, planKeep, planPush } from "./push.ts";
 import { endedBySignal, type Launched, launch, type ShellEnd, type ShellPlan } from "./runner.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { Spool } from "./spool.ts";
@@ -73,8 +73,9 @@ export function perform(plan: JobPlan): Job {
   const push = async (spec: PushSpec, root: string): Promise<JobEnd> => {
     const where = { folder: existingPath(root, spec.cwd ?? "."), root, granted: plan.granted() };
     if (spec.kind === "keep") {
-      const kept = await keepCommit(plan.home, where, spec.branch);
-      return { ...(await inProcess(async () => `${kept.sha} is kept here; nothing was pushed.\n`)), kept };
+      const { script, env, kept } = await planKeep(plan.home, where, spec.branch);
+      const shown = await run({ script, root, cwd: plan.home.dir, stdin: null, mode: "unsandboxed", env });
+      return shown.outcome === "exited" && shown.exitCode === 0 ? { ...shown, kept } : shown;
     }
     const { script, env, pushed } = await planPush(plan.home, where, spec.branch, spec.kind === "push_kept" ? spec : undefined);
     let output = "";
@@ -121,16 +122,13 @@ export function perform(plan: JobPlan): Job {
     return endOf(stopReason(), end, startedMs);
   };
 
-  const file = (spec: FileSpec, root: string): Promise<JobEnd> => inProcess(() => runFileCommand(root, spec, stopping.signal));
-
-  /** What the daemon does by itself, without a process. */
-  const inProcess = async (act: () => Promise<string>): Promise<JobEnd> => {
+  const file = async (spec: FileSpec, root: string): Promise<JobEnd> => {
     const startedMs = await plan.started(null);
     plan.opened();
     const timer = setTimeout(() => stop(0, "timed_out"), timeoutOf(plan.command));
     let exitCode = 0;
     try {
-      plan.spool.append(Buffer.from(await act(), "utf8"));
+      plan.spool.append(Buffer.from(await runFileCommand(root, spec, stopping.signal), "utf8"));
     } catch (error) {
       exitCode = 1;
       plan.spool.append(Buffer.from(`${explain(error)}\n`, "utf8"));

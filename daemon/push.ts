@@ -93,12 +93,44 @@ async function commitIn(
 /** `granted`: every granted folder of this machine. */
 type Where = { folder: string; root: string; granted: readonly string[] };
 
-/** What a push from here would push, and nothing else: no remote is asked. */
-export async function keepCommit(home: Home, where: Where, branch: string): Promise<NonNullable<CommandResult["kept"]>> {
-  const { sha, url } = await commitIn(home, where);
-  const head = await git(["symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"], where.folder);
+/** An empty repository of the daemon's, to which the objects of another are lent: nothing that the other configures counts. */
+async function lent(home: Home, common: string): Promise<{ call: string; env: Record<string, string> }> {
+  const lender = join(home.dir, "push.git");
+  if (!existsSync(lender)) await run("git", ["init", "-q", "--bare", "--template=", lender]);
+  const objects = join(common, "objects");
+  const shallow = join(common, "shallow");
+  return {
+    call: ["git", "--git-dir", lender, ...quiet].map(quoted).join(" "),
+    env: {
+      ...asksNobody,
+      GIT_ALTERNATE_OBJECT_DIRECTORIES: /[":\\]/.test(objects) ? JSON.stringify(objects) : objects,
+      ...(existsSync(shallow) ? { GIT_SHALLOW_FILE: shallow } : {}),
+    },
+  };
+}
+
+type Script = { script: string; env: Record<string, string> };
+
+/** What a push from here would push, and a script that prints its changes since it left the remote's branch, as this machine knows that. No remote is asked. */
+export async function planKeep(home: Home, where: Where, branch: string): Promise<Script & { kept: NonNullable<CommandResult["kept"]> }> {
+  const { sha, common, url } = await commitIn(home, where);
+  const ref = async (name: string): Promise<string | null> => git(["rev-parse", "--verify", "--symbolic-full-name", name], where.folder);
+  const head =
+    (await ref("refs/remotes/origin/HEAD")) ?? (await ref("refs/remotes/origin/main")) ?? (await ref("refs/remotes/origin/master"));
   const base = /^refs\/remotes\/origin\/(\S{1,300})$/.exec(head ?? "")?.[1];
-  return { sha, branch, place: placeOf(url), ...(base === undefined ? {} : { base }) };
+  const from = base === undefined ? null : await git(["merge-base", sha, `refs/remotes/origin/${base}`], where.folder);
+  if (base === undefined || from === null || !/^[0-9a-f]{40,64}$/.test(from))
+    throw new Fault(
+      "bad_input",
+      "This machine does not know what the remote has, so it cannot say what a push would change: git fetch origin first.",
+    );
+  const { call, env } = await lent(home, common);
+  const changes = "diff-tree -r --patch-with-stat --no-color --no-ext-diff --no-textconv";
+  return {
+    script: `echo ${quoted(`Commit ${sha} is kept here; nothing was pushed. Its changes since ${base} at ${from.slice(0, 10)}:`)}; ${call} ${changes} ${from} ${sha}`,
+    env,
+    kept: { sha, branch, place: placeOf(url), base },
+  };
 }
 
 /** What is pushed, and the script that does it: from where the folder stands now, or (`only`) that commit to that place. */
@@ -107,7 +139,7 @@ export async function planPush(
   where: Where,
   branch: string,
   only?: { sha: string; place: string },
-): Promise<{ script: string; env: Record<string, string>; pushed: NonNullable<CommandResult["pushed"]> }> {
+): Promise<Script & { pushed: NonNullable<CommandResult["pushed"]> }> {
   const { sha, common, url } = await commitIn(home, { ...where, ...(only === undefined ? {} : { sha: only.sha }) });
   const place = placeOf(url);
   if (only !== undefined && only.place !== place)
@@ -115,21 +147,12 @@ export async function planPush(
       "forbidden",
       `origin is ${place || "no repository with an owner and a name"} by now, not ${only.place}: nothing is pushed.`,
     );
-  const lender = join(home.dir, "push.git");
-  if (!existsSync(lender)) await run("git", ["init", "-q", "--bare", "--template=", lender]);
-  const objects = join(common, "objects");
-  const shallow = join(common, "shallow");
-  const env: Record<string, string> = {
-    ...asksNobody,
-    GIT_ALLOW_PROTOCOL: "https:http:ssh:file",
-    GIT_ALTERNATE_OBJECT_DIRECTORIES: /[":\\]/.test(objects) ? JSON.stringify(objects) : objects,
-    ...(existsSync(shallow) ? { GIT_SHALLOW_FILE: shallow } : {}),
-  };
+  const { call, env } = await lent(home, common);
+  env.GIT_ALLOW_PROTOCOL = "https:http:ssh:file";
   for (const name of ownersAccess) {
     const value = process.env[name];
     if (value !== undefined) env[name] = value;
   }
-  const call = ["git", "--git-dir", lender, ...quiet].map(quoted).join(" ");
   const to = quoted(url);
   return {
     // No force: what somebody else put on the branch stays.

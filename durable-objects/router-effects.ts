@@ -70,8 +70,9 @@ export class RouterEffects {
       if (row === null || row.dueMs > Date.now()) return;
       try {
         const result = await withTimeout(applyEffect(this.#env, this.#ledger, row), callTimeoutMs, row.effect.kind);
-        this.#storage.transactionSync(() => this.#done(row, result, Date.now()));
+        // Who dies here repeats it.
         await faultPoint(readConfig(this.#env).faultUrl, "router.effect.applied");
+        this.#storage.transactionSync(() => this.#done(row, result, Date.now()));
       } catch (error) {
         const nowMs = Date.now();
         this.#storage.transactionSync(() => this.#failed(row, error, nowMs));

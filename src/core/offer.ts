@@ -9,6 +9,9 @@ export const shippedReleasePolicy: ReleasePolicy = { version: 0, byItself: ["lab
 
 export const kindOfOffer = ({ outbound }: Offer): OfferKind => outbound.deed?.do ?? "comment";
 
+/** [O12] All that a person reads before they release it. */
+export const readOf = ({ outbound, changes }: Offer): string => (changes === undefined ? outbound.text : `${outbound.text}\n\n${changes}`);
+
 /** What an offer needs of whoever releases it: never less than the team, and never less than its task. */
 const needed = ({ from }: Offer): Authority => (atLeast(from.authority, "member") ? from.authority : "member");
 

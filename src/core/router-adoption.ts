@@ -35,7 +35,7 @@ export function adoptionOf(
   };
   // Of another repository the same words mean something else.
   const isElsewhere = (row: Speculation): boolean => row.source === first?.trigger.source && row.place !== first.trigger.place;
-  const same = (row: Speculation): boolean => isSame(row.title, title) && !isElsewhere(row) && allowed(row) !== null;
+  const same = (row: Speculation): boolean => isSame(row.title, title) && !isElsewhere(row);
   const row = named === undefined ? (here[0] ?? open.find(same)) : open.find((each) => each.taskId === named);
   if (row === undefined)
     return named === undefined

@@ -43,7 +43,7 @@ export function offeredDecision(row: Speculation, report: Report, hops: number, 
   const what = draft === undefined ? `${row.title} — say it in ${row.place}?` : titleOfDraft(draft);
   const offer: Offer = {
     outbound: draft === undefined ? input : { ...input, text: draft.text, deed: draft.deed },
-    ...(draft === undefined ? {} : { draft: true as const }),
+    ...(draft === undefined ? {} : { draft: true as const, changes: draft.changes }),
     title: excerpt(`Nobody asked, found early: ${what}`, 500),
     from: { taskId: row.taskId, authority: report.authority, tainted: report.tainted, source: row.source, place: row.place },
     personOnly: true,

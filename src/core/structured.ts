@@ -24,6 +24,11 @@ const rowOfMarks = /(\p{VS}?[\u200c-\u200f]?)(?:\p{VS}|[\u200c-\u200f])*/gu;
 /** [O12] Lines without what cannot be seen: whoever reads them reads all that they say. */
 export const visible = (text: string): string => text.replace(unseenSigns, "").replace(rowOfMarks, "$1");
 
+/** [O12] A text that is only shown, with what cannot be seen in it named where it stands. */
+export const revealed = (text: string): string =>
+  text.replace(unseenSigns, named).replace(rowOfMarks, (marks, kept: string) => kept + marks.slice(kept.length).replace(/./gu, named));
+const named = (sign: string): string => `‹U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`;
+
 /** One line without what cannot be seen. */
 export const plainLine = (text: string, maxChars: number): string =>
   excerpt(text.replace(unseen, " ").replace(/\s+/g, " ").trim(), maxChars);

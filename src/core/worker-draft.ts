@@ -33,7 +33,7 @@ export function offer(
   change: Change,
   { threadId, title, text, deed, about }: Proposal,
   { step, callId }: Asked,
-  more: Pick<Offer, "releasedAs" | "draft" | "personOnly"> & { tainted?: boolean } = {},
+  more: Pick<Offer, "releasedAs" | "draft" | "personOnly" | "changes"> & { tainted?: boolean } = {},
 ): string {
   const { task } = change;
   const { taskId, decisionId, authority, source, place } = task.start;
@@ -60,9 +60,10 @@ export function offer(
 }
 
 /** [SP8] A commit that the machine keeps is what the next draft is about, by the daemon's own word. */
-export function noteKept(change: Change, { from }: WorkerCommand, { kept }: SettledCommand): void {
+export function noteKept(change: Change, { from }: WorkerCommand, { kept, output }: SettledCommand): void {
   const { task } = change;
-  if (kept !== undefined && from !== undefined && kept.branch === branchOf(task.start.taskId)) task.kept = { ...kept, from };
+  if (kept === undefined || from === undefined || kept.branch !== branchOf(task.start.taskId)) return;
+  task.kept = { ...kept, from, changes: output.spilled ? null : output.text };
 }
 
 /** [SP8] It stays with the task. Of what nobody asked for its last report offers it; a task that somebody released before offers it at once. */
@@ -71,6 +72,12 @@ export function keepDraft(change: Change, proposal: Proposal, asked: Asked): Spo
   const { threadId, title, text, deed } = proposal;
   const { kept } = task;
   if (deed?.do !== "pull_request" || kept === undefined) return { refused: "Only the pull request of a kept commit is kept as a draft." };
+  const { sha, changes } = kept;
+  // [O12] Nobody could read them before releasing them.
+  if (changes === null)
+    return {
+      refused: "The changes of that commit are more than a person reads before they release it: make them smaller, or report in words.",
+    };
   const earlier = task.draft;
   if (earlier?.pushing !== undefined) return { refused: "Your draft was released, and its commit is being pushed: wait for its result." };
   if (earlier?.offerId !== undefined)
@@ -81,15 +88,14 @@ export function keepDraft(change: Change, proposal: Proposal, asked: Asked): Spo
       by: onBehalf(task),
       reason: "a newer draft takes its place",
     });
-  const { sha } = kept;
-  task.draft = { threadId, text, deed, sha, commit: kept, title, ...asked, tainted: task.tainted };
+  task.draft = { threadId, text, deed, sha, changes, commit: kept, title, ...asked, tainted: task.tainted };
   task.line = `drafted: ${title}`;
   if (task.start.speculative === true)
     return {
       output: { drafted: title, commit: sha, note: "Nothing of it leaves. Report done now: then it is offered to people as it is." },
     };
   const held = { threadId: task.start.threadId, title: titleOfDraft(task.draft), text, deed };
-  const offerId = offer(change, held, asked, { draft: true, personOnly: true });
+  const offerId = offer(change, held, asked, { draft: true, personOnly: true, changes });
   task.draft = { ...task.draft, offerId };
   return { output: { drafted: title, commit: sha, proposed: offerId, note: "It waits for a person; a notice says what became of it." } };
 }

@@ -3,7 +3,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Offer, OfferView } from "../protocol/offer.ts";
 import { excerpt } from "./context.ts";
 import { childId } from "./ids.ts";
-import { kindOfOffer } from "./offer.ts";
+import { kindOfOffer, readOf } from "./offer.ts";
 import type { CommandMaker } from "./worker-calls.ts";
 import { oneLine } from "./worker-card.ts";
 import { inboxEvent } from "./worker-context.ts";
@@ -67,7 +67,13 @@ export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts):
   if (known && rank(stage) <= rank(known.stage)) return null;
   const change = changeOf(task, `a proposal is ${stage}`);
   const { task: next } = change;
-  const shown = { id, kind: kindOfOffer(view.offer), title: view.offer.title, text: excerpt(text, limits.cardOfferChars), stage };
+  const shown = {
+    id,
+    kind: kindOfOffer(view.offer),
+    title: view.offer.title,
+    text: excerpt(readOf(view.offer), limits.cardOfferChars),
+    stage,
+  };
   next.offers = known ? task.offers.map((each) => (each.id === id ? shown : each)) : [...task.offers, shown];
   if (stage === "held" && task.mode.mode !== "ended")
     addReport(change, {

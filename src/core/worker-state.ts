@@ -49,8 +49,8 @@ export type TaskOffer = {
 
 /** A commit that the task's machine pushed to its branch, by the daemon's own word. */
 type Push = NonNullable<SettledCommand["pushed"]> & { atMs: number };
-/** A commit that is kept on the machine, by the daemon's own word, and the folder that it is in. */
-type KeptCommit = NamedCommit & { from: NonNullable<WorkerCommand["from"]> };
+/** A commit that is kept on the machine, by the daemon's own word, and the folder that it is in. `changes`: null when they are too long to be read. */
+type KeptCommit = NamedCommit & { from: NonNullable<WorkerCommand["from"]>; changes: string | null };
 
 /** A pull request that was not released yet, with the call that proposed it. `offerId`: where this task offered it itself. `pushing`: the command that carries out its release. */
 export type TaskDraft = PullDraft & {
@@ -346,7 +346,7 @@ export const onBehalf = (task: TaskState): Principal => ({
 /** All that a task has spent so far. */
 const spentOf = ({ steps, spent }: TaskState): Spend => ({ ...spent, calls: steps + spent.calls });
 
-const shownDraft = ({ threadId, text, deed, sha }: PullDraft): PullDraft => ({ threadId, text, deed, sha });
+const shownDraft = ({ threadId, text, deed, sha, changes }: PullDraft): PullDraft => ({ threadId, text, deed, sha, changes });
 
 /** Makes a report and everything that goes with it. */
 export function addReport(

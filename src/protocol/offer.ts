@@ -26,6 +26,8 @@ export type Offer = {
   };
   /** Nobody asked for it: no setting and no router releases it, only a person. */
   personOnly?: true;
+  /** What it would change, for whoever releases it; it is not sent. */
+  changes?: string;
   /** Of a task that nobody asked for: a release says nothing, but lets that task go on and make it. */
   draft?: true;
   /** A person released the same words before, as that draft. */
@@ -39,6 +41,8 @@ export const pullDraft = z.object({
   deed: z.object({ do: z.literal("pull_request"), head: z.string(), base: z.string(), title: z.string(), draft: z.boolean() }),
   /** The commit that it is about: what is released, and all that is pushed. */
   sha: z.string(),
+  /** All that this commit changes, as its machine prints it. */
+  changes: z.string(),
 });
 export type PullDraft = z.infer<typeof pullDraft>;
 

@@ -2,8 +2,8 @@
 // that made it, and the consoles, hear what becomes of it until they have it.
 
 import { threadIdOf } from "../core/ids.ts";
-import { decideOn, releasedBefore, releasedByItself } from "../core/offer.ts";
-import { plainLine, visible } from "../core/structured.ts";
+import { decideOn, readOf, releasedBefore, releasedByItself } from "../core/offer.ts";
+import { plainLine, revealed, visible } from "../core/structured.ts";
 import { webSource } from "../core/thread.ts";
 import { boardName, type Env } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
@@ -47,7 +47,8 @@ export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, 
   const where = place.source === webSource ? "" : ` · ${place.place} ${place.threadKey.replace(":", " ")}`;
   // [O12] A person reads what would be sent before it is sent.
   const outbound = { ...given.outbound, text: visible(given.outbound.text) };
-  const offer = { ...given, outbound, title: plainLine(`${given.title}${where}`, maxTitleChars) };
+  const shown = given.changes === undefined ? {} : { changes: revealed(given.changes) };
+  const offer = { ...given, ...shown, outbound, title: plainLine(`${given.title}${where}`, maxTitleChars) };
   room.commit((nowMs) => {
     if (store.about() === null) store.setAbout({ threadId, ...place });
     store.offers.open(offer, nowMs);
@@ -69,7 +70,7 @@ export function decideOffer(room: ThreadRoom, input: Input<"decideOffer">, inMan
   const next = decideOn(offer, state, input, Date.now(), untilMs);
   if (next === null) return viewOf(room, id);
   // [O12] On a card stands no more than this.
-  if (next === "released" && via === "person" && input.taskId !== undefined && offer.outbound.text.length > limits.cardOfferChars)
+  if (next === "released" && via === "person" && input.taskId !== undefined && readOf(offer).length > limits.cardOfferChars)
     throw new Fault(
       "forbidden",
       "It is longer than what a card shows: read all of it in the console, under Proposals, and release it there.",
@@ -133,7 +134,7 @@ export async function tellOffers(room: ThreadRoom, env: Pick<Env, "BOARD" | "WOR
                   id: outbound.id,
                   atMs: view.atMs,
                   kind: "offer",
-                  text: `${view.offer.title}\n\n${outbound.text}`,
+                  text: `${view.offer.title}\n\n${readOf(view.offer)}`,
                   threadId: outbound.threadId,
                   taskId: from.taskId,
                 },

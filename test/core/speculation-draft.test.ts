@@ -4,11 +4,12 @@ import { describe, expect, test } from "vitest";
 import { audienceOf } from "../../src/core/audience.ts";
 import { branchKeyOf } from "../../src/core/branch.ts";
 import { threadIdOf } from "../../src/core/ids.ts";
-import { releasedBefore } from "../../src/core/offer.ts";
+import { readOf, releasedBefore } from "../../src/core/offer.ts";
 import { adoptionOf } from "../../src/core/router-adoption.ts";
 import { type DispatchView, planDispatch } from "../../src/core/router-dispatch.ts";
 import { offeredDecision, openedDecision } from "../../src/core/router-speculation.ts";
 import { isPeoples, onOffer } from "../../src/core/speculation.ts";
+import { revealed } from "../../src/core/structured.ts";
 import { whyNotCall } from "../../src/core/worker-calls.ts";
 import { adoptTask, reopenTask } from "../../src/core/worker-follow.ts";
 import { offerMoved } from "../../src/core/worker-offers.ts";
@@ -131,6 +132,18 @@ describe("a pull request of a task that nobody asked for", () => {
     expect(failed.reports.map(({ kind, draft }) => [kind, draft])).toEqual([["failed", undefined]]);
   });
 
+  test("[O12] [SP8] shows all that its commit changes, and is refused when that is more than can be read", () => {
+    expect(report.draft?.changes).toBe("ok");
+    expect(released.offer.changes).toBe("ok");
+    expect(readOf(released.offer)).toBe(`${report.draft?.text}\n\nok`);
+    const spilled = { head: "a", tail: "b", artifactId: "art_x", totalBytes: 99_999, spilled: true as const };
+    const refused = step(again(settle(keeping, { kept: commitOf(), output: spilled }).task), [["propose", pull]]);
+    expect(outputs(refused)[0]).toContain("more than a person reads");
+    expect(refused.task.draft).toBeUndefined();
+    // Of the text that is sent what cannot be seen is left out; of what is only shown it must not be.
+    expect(revealed("a\u202eb\u200b\ufe0f\ufe0f\r\n\tc")).toBe("a‹U+202E›b‹U+200B›\ufe0f‹U+FE0F›‹U+000D›\n\tc");
+  });
+
   test("[SP8] is what people see of it, its commit too, and only a person releases it; its release is no sending", () => {
     expect(released.offer).toMatchObject({
       draft: true,
@@ -215,7 +228,13 @@ describe("its release", () => {
     const keptAgain = settle(step(again(lost.task), [["push", {}]]), { kept: commitOf(other) });
     const drafted = step(again(keptAgain.task), [["propose", pull]]);
     const [offer] = offersOf(drafted);
-    expect(offer).toMatchObject({ draft: true, personOnly: true, outbound: { threadId }, title: expect.stringContaining("bbbbbbbbbb") });
+    expect(offer).toMatchObject({
+      draft: true,
+      personOnly: true,
+      changes: "ok",
+      outbound: { threadId },
+      title: expect.stringContaining("bbbbbbbbbb"),
+    });
     expect(offer && releasedBefore(offer)).toBeNull();
     if (offer === undefined) throw new Error("nothing was offered");
     // Declined, nothing happens; released, the new commit is pushed and its pull request proposed.

@@ -57,7 +57,13 @@ describe.each(each)("in a folder that may push (%s)", (mode) => {
     await made.start(mode).line("connected");
     const { cloud, lab, branch, remote } = made;
     const commit = (what: string) =>
-      cloud.resultOf(cloud.shell(`git -c user.name=t -c user.email=t@x.y commit -q --allow-empty -m ${what}`));
+      cloud.resultOf(cloud.shell(`echo ${what} > ${what} && git add . && git -c user.name=t -c user.email=t@x.y commit -qm ${what}`));
+    // Nothing that the project configures has a part in what is shown.
+    const evil = join(lab.dir, "evil");
+    writeFileSync(evil, `#!/bin/sh\ntouch ${join(lab.dir, "ran")}\n`, { mode: 0o755 });
+    git(lab.work, "config", "diff.external", evil);
+    git(lab.work, "config", "diff.x.textconv", evil);
+    writeFileSync(join(lab.work, ".gitattributes"), "* diff=x\n");
     git(lab.work, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
     await commit("drafted");
     const sha = headOf(lab.work, "HEAD");
@@ -66,6 +72,12 @@ describe.each(each)("in a folder that may push (%s)", (mode) => {
     const kept = await order({ kind: "keep" });
     expect(kept).toMatchObject({ outcome: "exited", exitCode: 0, kept: { sha, branch, place: "acme/app", base: "main" } });
     expect(kept.pushed).toBeUndefined();
+    const shown = cloud.orders.get(kept.commandId)?.output.toString("utf8");
+    expect(shown).toContain(
+      `Commit ${sha} is kept here; nothing was pushed. Its changes since main at ${headOf(remote, "main").slice(0, 10)}:`,
+    );
+    expect(shown).toMatch(/drafted +\| 1 \+\n 2 files changed, 2 insertions\(\+\)\n\ndiff --git[\s\S]*\n\+drafted\n$/);
+    expect(existsSync(join(lab.dir, "ran"))).toBe(false);
     expect(git(remote, "for-each-ref").stdout.trim().split("\n")).toHaveLength(1);
 
     await commit("later");

@@ -9,6 +9,7 @@ import type { FaultPoint } from "../../src/fault-point.ts";
 import type { HeldOffersAnswer } from "../../src/protocol/console.ts";
 import type { OfferView } from "../../src/protocol/offer.ts";
 import type { Speculation, SpeculationAnswer } from "../../src/protocol/speculation.ts";
+import { accessibilityFindings, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory, type ObjectLog } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
@@ -98,6 +99,28 @@ async function offered(of: Drafted): Promise<{ offerId: string; view: OfferView 
   return { offerId: offerId ?? "", view };
 }
 
+/** [O12] As a person does it, in the console, with what the commit changes in sight. */
+async function readAndRelease(changes: string): Promise<void> {
+  const browser = await launchBrowser();
+  try {
+    const { page, problems } = await visit(browser, [system.origin], { viewport: { width: 360, height: 740 } });
+    await page.goto(`${system.origin}/console#/proposals`);
+    await page.getByLabel("Operator token").fill(operatorToken);
+    await page.getByLabel("Operator token").press("Enter");
+    const shown = page.getByRole("region", { name: "What it changes" });
+    await shown.waitFor();
+    expect((await shown.textContent())?.split("\n")).toContain(changes);
+    expect(await accessibilityFindings(page)).toEqual([]);
+    await expect.poll(() => scrollsSideways(page)).toBe(false);
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/draft.png` });
+    await page.getByRole("button", { name: /^Release: / }).click();
+    await page.getByText("Nothing waits for a release.").waitFor();
+    expect(problems).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+}
+
 const refs = (): string[] => git(remote, "for-each-ref", "--format=%(refname)").split("\n");
 const headOf = (taskId: string): string => git(remote, "rev-parse", "--verify", "-q", `refs/heads/${branchOf(taskId)}`);
 const pullsOf = (taskId: string) => github.pulls(place).filter(({ head }) => head.ref === branchOf(taskId));
@@ -138,6 +161,20 @@ function expectNothingLeft(of: Drafted, before: { refs: string[] }): void {
 async function expectOnce(of: Drafted, sha: string): Promise<void> {
   await eventually("the pull request", () => pullsOf(of.taskId).length > 0, 90_000);
   const { taskId, token } = of;
+  // What the router repeats after its death has had its chance.
+  await eventually(
+    "an opening that the router knows of",
+    async () => {
+      const logged = (await system.events("ROUTER", "router")).map(({ event }) => event);
+      const opening = logged.find((event) => event.kind === "router.decision" && event.tool === "resolve" && event.taskId === taskId);
+      const decisionId = opening?.kind === "router.decision" ? opening.decisionId : "";
+      const done = logged.flatMap((event) =>
+        event.kind === "router.effect" && event.decisionId === decisionId && event.state === "done" ? [event.effect] : [],
+      );
+      return done.includes("reopen") && done.includes("subscribe");
+    },
+    60_000,
+  );
   await eventually("a task that waits", async () => (await statusOf(taskId)) === "waiting", 60_000);
   expect(headOf(taskId)).toBe(sha);
   expect(pullsOf(taskId)).toMatchObject([{ title: `Oil ${token}`, base: { ref: "main" } }]);
@@ -172,7 +209,7 @@ afterAll(async () => {
 });
 
 describe("a pull request that nobody asked for", () => {
-  test("[SP8] stays on its machine until a person releases it; then the commit that it named is pushed and its pull request opened, once, and its task goes on", async () => {
+  test("[O12] [SP8] stays on its machine until a person, who sees what it changes, releases it; then the commit that it named is pushed and its pull request opened, once, and its task goes on", async () => {
     const before = { refs: refs() };
     const done = [report("done", "The gate is oiled, and the checks pass.", { confidence: 0.9 })];
     const of = await speculate("released-gate", [...drafts("released-gate"), ...Array.from({ length: 6 }, () => done)]);
@@ -187,7 +224,7 @@ describe("a pull request that nobody asked for", () => {
     expectNothingLeft(of, before);
     expect(await rowOf(of)).toMatchObject({ outcome: "offered", spent: { calls: 3 }, closedMs: null });
 
-    await decide(offerId, "release");
+    await readAndRelease("+released-gate");
     await eventually("the pull request", () => pullsOf(taskId)[0], 60_000);
     await decide(offerId, "release");
     expect(headOf(taskId)).toBe(sha);
@@ -330,9 +367,10 @@ describe("workerd is killed", () => {
     await expectOnce(of, git(work, "rev-parse", token));
   }, 180_000);
 
-  // The hops from a release to its pull request: the router opens the task, the machine pushes, the thread of the branch sends.
+  // The hops from a release to its pull request: the task tells, the router opens it, the machine pushes, the thread of the branch sends.
+  // At an effect it is applied and its sender does not know it yet.
   test.each<[FaultPoint, number]>([
-    ["worker.effect.applied", 1],
+    ...[1, 2, 3, 4, 5, 6].map((nth): [FaultPoint, number] => ["worker.effect.applied", nth]),
     ["router.effect.applied", 1],
     ["router.effect.applied", 2],
     ["endpoint.queued", 1],

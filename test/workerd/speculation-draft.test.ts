@@ -51,7 +51,7 @@ async function machineSays(task: TestTask, nth: number, more: Partial<SettledCom
     const intents = (await events(task, "task.tool")).filter(({ tool, phase }) => tool === "push" && phase === "intent");
     return intents[nth - 1];
   });
-  await task.stub.settle({ ...settled(task, command.commandId ?? "", "so said the daemon"), ...more });
+  await task.stub.settle({ ...settled(task, command.commandId ?? "", "+ oil\u202e"), ...more });
 }
 /** What the machine was asked for, in the ledger of the machine. */
 async function askedOf(taskId: string): Promise<string[]> {
@@ -103,6 +103,7 @@ test("[SP8] released by a person, its very commit is pushed and its pull request
   expect(await askedOf(taskId)).toEqual(["keep the commit"]);
   const held = await viewOf(offerId);
   expect(held).toMatchObject({ state: "held", offer: { draft: true, personOnly: true, outbound: { deed: { head: branchOf(taskId) } } } });
+  expect(held.offer.changes).toBe("+ oil‹U+202E›");
   expect(held.offer.title).toContain("Draft of a pull request: Mend the gate (into main, commit aaaaaaaaaa)");
   expect(await saidIn(threadId)).toEqual([]);
   expect((await objects.THREAD.getByName(branch).read({ afterSeq: 0, limit: 9 })).rows).toEqual([]);
@@ -174,6 +175,8 @@ test("[SP8] where the released commit cannot be pushed no pull request is opened
   const asked = offers[0]?.id ?? "";
   expect(await viewOf(asked)).toMatchObject({ state: "held", offer: { draft: true, personOnly: true } });
   expect(pullsOf(send, taskId)).toEqual([]);
+  // [O12] Its card shows all of it, or it is released elsewhere.
+  expect(offers[0]?.text).toMatch(/\+ oil‹U\+202E›$/);
   await ok(asOperator("POST", `offers/${asked}`, { verdict: "release" }));
   await machineSays(task, 4, { pushed: { sha: other, branch: branchOf(taskId), place } });
   await until("the pull request", async () => pullsOf(send, taskId).length > 0);

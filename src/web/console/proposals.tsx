@@ -49,11 +49,20 @@ function Words(props: Word & { asked: boolean }) {
   }, [answer.kind]);
   return (
     <Answer of={answer}>
-      {({ offer: { outbound }, state }) => (
+      {({ offer: { outbound, changes }, state }) => (
         <>
-          <p class="notice-text proposal-text" dir="auto" ref={text} tabIndex={-1}>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+          <p class="notice-text proposal-text" dir="auto" ref={text} tabIndex={0}>
             {outbound.text === "" ? "No words: the line above says all of it." : outbound.text}
           </p>
+          {changes === undefined ? null : (
+            <section aria-label="What it changes">
+              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+              <pre class="notice-text proposal-text mono" tabIndex={0}>
+                {changes}
+              </pre>
+            </section>
+          )}
           <div class="notice-form">{state === "held" ? <Release {...props} /> : <span class="muted">It was {state} meanwhile.</span>}</div>
         </>
       )}
