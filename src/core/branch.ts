@@ -3,6 +3,9 @@ import type { TaskId } from "../protocol/ids.ts";
 
 export const branchOf = (taskId: TaskId): string => `switchyard/${taskId}`;
 
+/** The task whose branch this is; null for every other. */
+export const taskOfBranch = (branch: string): TaskId | null => /^switchyard\/(tsk_[a-z0-9]+)$/.exec(branch)?.[1] ?? null;
+
 /** `owner/name` at GitHub; it becomes part of an address, so neither part may be dots alone. */
 export const repositoryName = /^(?!\.+\/)[\w.-]{1,100}\/(?!\.+$)[\w.-]{1,100}$/;
 

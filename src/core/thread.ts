@@ -7,6 +7,7 @@ import type { TaskStatus } from "../protocol/task.ts";
 import type { OtherTask, OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
+import { taskOfBranch } from "./branch.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
 
 export const webSource = "web";
@@ -105,6 +106,17 @@ export function planAppend(input: {
   // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
   const trigger = input.fromChannel && input.trigger.kind !== timerKind ? asPersons(input.trigger) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
+}
+
+/** [W30] The task of whose branch a person of the team merged the pull request; null for every other event. In a fork a branch says nothing. */
+export function mergedTask({
+  source,
+  kind,
+  facts,
+  principal: { role },
+}: Pick<Trigger, "source" | "kind" | "facts" | "principal">): TaskId | null {
+  const merged = source === "github" && kind === "pull_request.closed" && facts?.merged === "true" && facts.fork === undefined;
+  return merged && (role === "member" || role === "owner") ? taskOfBranch(facts?.branch ?? "") : null;
 }
 
 const isBranch = ({ threadKey }: Pick<Trigger, "threadKey">): boolean => threadKey.startsWith("branch:");

@@ -174,11 +174,17 @@ export function releaseRows(change: Change, pending: readonly InboxRow[]): void 
   }
 }
 
-/** A person's word on the outcome of an ended task. */
-export function acceptTask(task: TaskState, by: Principal, accepted: boolean): Change | null {
-  requireAuthority(task, by, "judge");
-  if (task.mode.mode !== "ended" || task.accepted === accepted) return null;
-  const change = changeOf(task, `${accepted ? "accepted" : "rejected"} by ${by.name}`);
+/**
+ * A person's word on the outcome of an ended task. [W30] A merge of what the task pushed is one whoever may merge there, also before the
+ * task has said that it is done.
+ */
+export function acceptTask(task: TaskState, by: Principal, accepted: boolean, merged?: { place: string }): Change | null {
+  if (merged === undefined) requireAuthority(task, by, "judge");
+  const judged =
+    merged === undefined ? task.mode.mode === "ended" : task.pushes.some(({ place }) => place.toLowerCase() === merged.place.toLowerCase());
+  if (!judged || task.accepted === accepted) return null;
+  const how = merged === undefined ? "" : `: merged into ${merged.place}`;
+  const change = changeOf(task, `${accepted ? "accepted" : "rejected"} by ${by.name}${how}`);
   change.task.accepted = accepted;
   return change;
 }

@@ -10,6 +10,7 @@ import {
   freeSeqs,
   isForRouter,
   isRoot,
+  mergedTask,
   planFlip,
   rekeyForTopic,
   rootOwnerOf,
@@ -40,9 +41,15 @@ const aboutOf = (store: ThreadStore, { trigger }: Accepted): ThreadAbout => {
 /** A new row of the outside world. Returns its sequence number. */
 export function accept(room: ThreadRoom, event: Accepted): number {
   const about = aboutOf(room.store, event);
-  const waitedFor = event.mode === "observe" || isForRouter(event) || about.rootThreadId !== undefined;
+  const { id, place, principal: by } = event.trigger;
+  const taskId = mergedTask(event.trigger);
+  const waitedFor = event.mode === "observe" || isForRouter(event) || about.rootThreadId !== undefined || taskId !== null;
   if (!waitedFor) return room.keep(about, (nowMs) => room.store.accept(event, nowMs));
-  return room.commit((nowMs) => acceptInside(room.store, event, nowMs));
+  return room.commit((nowMs) => {
+    // [W30] A merge is a person's word on the outcome.
+    if (taskId !== null) room.promise({ id: `merge:${id}`, by, atMs: nowMs, frame: { t: "merge", clientMsgId: id, taskId, place } });
+    return acceptInside(room.store, event, nowMs);
+  });
 }
 
 /** The same inside a commit. */

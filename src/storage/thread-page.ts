@@ -5,8 +5,11 @@ import type { Principal } from "../protocol/principal.ts";
 import type { WidgetClientFrame } from "../protocol/widget-frames.ts";
 import type { EventLog } from "./event-log.ts";
 
+type Pressed = Extract<WidgetClientFrame, { t: "act" | "decide" | "mark" }>;
+/** What a person did by something else than a button: the pull request of a task was merged. */
+type Merged = { t: "merge"; clientMsgId: string; taskId: TaskId; place: string };
 /** A button's effect on its way to the task. */
-export type Act = { id: string; by: Principal; atMs: number; frame: Extract<WidgetClientFrame, { t: "act" | "decide" | "mark" }> };
+export type Act<F = Pressed | Merged> = { id: string; by: Principal; atMs: number; frame: F };
 
 /** More than clocks are ever set back. A ticket is one small row for each connection. */
 const usedTicketMs = 30 * 24 * 3_600_000;

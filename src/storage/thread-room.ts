@@ -134,6 +134,7 @@ export class ThreadRoom {
     this.#delivery.kick();
     if (this.alarms.due("outbound") !== null) void this.#outbound.kick();
     if (this.alarms.due("offers") !== null) void this.#offers.kick();
+    if (this.alarms.due("act") !== null) void this.#acts.kick();
   }
 
   /** The whole of `alarm()` and `poke()`. */
@@ -183,16 +184,20 @@ export class ThreadRoom {
     this.alarms.setEarlier("awake", "awake", Date.now() + limits.heartbeatMs);
   }
 
+  /** Inside a commit: a button, or what counts like one, is durable; twice it counts once. */
+  promise(act: Act): void {
+    if (!this.store.page.addAct(act)) return;
+    const { frame, by, atMs } = act;
+    const accepted = frame.t === "merge" || (frame.t === "act" && frame.action === "accept");
+    if (accepted || (frame.t === "act" && frame.action === "reject"))
+      this.store.log.append({ kind: "thread.accepted_outcome", taskId: frame.taskId, accepted, by }, atMs);
+    if (frame.t === "mark") this.store.log.append({ kind: "thread.marked", outboundId: frame.of, wrong: frame.wrong, by }, atMs);
+    this.alarms.setEarlier("act", "act", atMs + fallbackMs);
+  }
+
   /** Makes a button durable; pressed twice it counts once. */
   press(act: Act): void {
-    this.#storage.transactionSync(() => {
-      if (!this.store.page.addAct(act)) return;
-      const { frame, by, atMs } = act;
-      if (frame.t === "act" && (frame.action === "accept" || frame.action === "reject"))
-        this.store.log.append({ kind: "thread.accepted_outcome", taskId: frame.taskId, accepted: frame.action === "accept", by }, atMs);
-      if (frame.t === "mark") this.store.log.append({ kind: "thread.marked", outboundId: frame.of, wrong: frame.wrong, by }, atMs);
-      this.alarms.setEarlier("act", "act", atMs + fallbackMs);
-    });
+    this.#storage.transactionSync(() => this.promise(act));
     const { frame } = act;
     if (frame.t === "mark") this.#hooks.broadcast({ t: "marked", of: frame.of, wrong: frame.wrong });
     void this.#acts.kick();
@@ -235,6 +240,11 @@ export class ThreadRoom {
       return;
     }
     const task = this.#env.WORKER_SESSION.getByName(frame.taskId);
+    if (frame.t === "merge") {
+      // Asked first: a word on an unknown task would make one.
+      if ((await task.describe()) !== null) await task.accept({ by, accepted: true, merged: { place: frame.place } });
+      return;
+    }
     switch (frame.action) {
       case "stop":
         await task.cancel({ by, reason: "Stopped in the widget." });

@@ -8,6 +8,7 @@ import {
   isActive,
   isForRouter,
   labelOfOurs,
+  mergedTask,
   planAppend,
   planFlip,
   rekeyForTopic,
@@ -121,6 +122,22 @@ describe("what a thread does with a trigger", () => {
     const atBranch = { ...opened, threadKey: "branch:switchyard/tsk_a", facts: { echoOf: "out_x" } };
     expect(plan({ trigger: atBranch, subscriptions: [subscription()] })).toEqual({ do: "ignore", rule: "own.pull_request" });
     expect(plan({ trigger: atBranch, echo: { id: "out_x", state: "sent" } }).do).toBe("confirm");
+  });
+
+  test("[W30] a merge of a task's branch by a person of the team is a word on that task, nothing else is", () => {
+    const taskId = "tsk_abcdefghijklmn";
+    const facts = { merged: "true", branch: `switchyard/${taskId}` };
+    const role = (name: Principal["role"]): Principal => ({ role: name, id: "x", name: "x" });
+    const closed = { source: "github", kind: "pull_request.closed", facts, principal: role("member") };
+    expect(mergedTask(closed)).toBe(taskId);
+    expect(mergedTask({ ...closed, principal: role("owner") })).toBe(taskId);
+    for (const name of ["guest", "public", "bot", "agent"] as const) expect(mergedTask({ ...closed, principal: role(name) })).toBeNull();
+    expect(mergedTask({ ...closed, kind: "pull_request.edited" })).toBeNull();
+    expect(mergedTask({ ...closed, source: "generic" })).toBeNull();
+    expect(mergedTask({ ...closed, facts: { branch: facts.branch } })).toBeNull();
+    expect(mergedTask({ ...closed, facts: { ...facts, fork: "true" } })).toBeNull();
+    for (const branch of ["main", "switchyard/tsk_", "switchyard/tsk_a/b", "x/switchyard/tsk_abc"])
+      expect(mergedTask({ ...closed, facts: { ...facts, branch } })).toBeNull();
   });
 
   test("[O10] a label is ours only when our own account put it on", () => {

@@ -289,6 +289,19 @@ test("[W29] below the team only whoever asked may stop a task, continue or judge
     }
 });
 
+test("[W30] a merge of what a task pushed accepts its outcome, whoever may merge there, while it is open too; elsewhere it says nothing", () => {
+  const owners = { ...start, authority: "owner" as const };
+  const push = { sha: "a".repeat(40), branch: "switchyard/tsk_a", place: "Acme/App", atMs: 0 };
+  const open = between({ start: owners, pushes: [push] });
+  const merged = { place: "acme/app" };
+  const accepted = acceptTask(open, member, true, merged);
+  expect(accepted?.task).toMatchObject({ accepted: true, mode: open.mode });
+  expect(acceptTask({ ...open, accepted: true }, member, true, merged)).toBeNull();
+  expect(acceptTask({ ...open, accepted: false }, member, true, merged)?.task.accepted).toBe(true);
+  expect(acceptTask(open, member, true, { place: "acme/other" })).toBeNull();
+  expect(acceptTask({ ...open, pushes: [] }, member, true, merged)).toBeNull();
+});
+
 test("a paused task takes `continue` and `stop` in words, from someone who may decide", () => {
   const paused = between({ mode: { mode: "paused", why: "allowance" }, steps: 15 });
   const say = (text: string, from: Principal): TaskState => {

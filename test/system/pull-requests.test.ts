@@ -5,6 +5,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
 import { threadIdOf } from "../../src/core/ids.ts";
+import type { TaskAnswer } from "../../src/protocol/console.ts";
 import type { Logged } from "../../src/protocol/events.ts";
 import { accessibilityFindings, launchBrowser, scrollsSideways, visit, widgetIn } from "../support/browser-lab.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
@@ -91,15 +92,17 @@ const pushEvent = (branch: string, before: string, after: string) =>
   });
 
 /** GitHub tells of the pull request that we opened. */
-const opened = async (number: number, sha: string): Promise<void> => {
+const opened = (number: number, sha: string): Promise<void> => pullEvent("opened", number, sha, "switchyard-bot");
+const pullEvent = async (action: string, number: number, sha: string, login: string, more: object = {}): Promise<void> => {
   const pull = github.pulls(place).find((each) => each.number === number);
   const repo = { id: 7, full_name: place };
   await deliver("pull_request", {
-    action: "opened",
+    action,
     repository,
-    sender: user("switchyard-bot"),
+    sender: user(login),
     pull_request: {
       ...pull,
+      ...more,
       id: 2_000 + number,
       author_association: "MEMBER",
       head: { ...pull?.head, sha, repo },
@@ -286,6 +289,10 @@ describe("a worker's branch", () => {
     await eventually("the answer on the issue", () => github.comments(place, 60).some(({ body }) => body.includes("the checks pass")));
     expect(steps(token)).toBe(8);
     expect(github.pulls(place)).toHaveLength(1);
+    // [W30] Whoever merges it has accepted it.
+    await pullEvent("closed", number, second, "maintainer", { merged: true });
+    const task = () => fetch(`${system.origin}/api/console/tasks/${taskId}`, { headers: { authorization: `Bearer ${operatorToken}` } });
+    await eventually("the accepted outcome", async () => ((await (await task()).json()) as TaskAnswer).card.accepted === true);
 
     const [branchThread, pullThread] = [threadIdOf("github", place, branchKeyOf(taskId)), threadIdOf("github", place, `pull:${number}`)];
     const logs = await Promise.all([logOf("thread", branchThread), logOf("thread", pullThread), logOf("task", taskId)]);

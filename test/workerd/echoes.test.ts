@@ -117,6 +117,60 @@ describe("our own pull request", () => {
   });
 });
 
+describe("a merge of our pull request", () => {
+  const taskId = () => makeId("tsk", uniqueName());
+  const closed = (place: string, number: number, branch: string, login: string, more: object = {}) => {
+    const repo = { id: 7, full_name: place };
+    return deliver("pull_request", {
+      action: "closed",
+      repository: repo,
+      sender: person(login),
+      pull_request: {
+        number,
+        id: 9_000 + number,
+        title: "Oil it",
+        body: "",
+        html_url: `https://github.com/${place}/pull/${number}`,
+        user: person("switchyard-bot"),
+        author_association: "MEMBER",
+        merged: true,
+        head: { ref: branch, sha: "a".repeat(40), repo },
+        base: { ref: "main", sha: "b".repeat(40), repo },
+        ...more,
+      },
+    });
+  };
+
+  test("[W30] is told to its task once, also after the thread died before it could; a stranger's, a fork's and a mere close are not", async () => {
+    const told: unknown[] = [];
+    let away = true;
+    vi.spyOn(WorkerSession.prototype, "describe").mockImplementation(async () => {
+      if (away) throw new Error("away");
+      return {} as never;
+    });
+    vi.spyOn(WorkerSession.prototype, "accept").mockImplementation(async (word) => {
+      told.push(word);
+    });
+    const place = `echo/${uniqueName()}`;
+    await control("permission", { place, login: "maintainer", permission: "write" });
+    const branch = branchOf(taskId());
+    const thread = threadIdOf("github", place, "pull:4");
+    expect(outcomes((await closed(place, 4, branch, "maintainer")).answer)).toEqual(["accepted"]);
+    await evictDurableObject(stubOf(thread));
+    away = false;
+    await threadOf(thread).poke();
+    await eventually("the word on the task", async () => told.length === 1);
+    expect(outcomes((await closed(place, 4, branch, "maintainer")).answer)).toEqual(["duplicate"]);
+    await closed(place, 5, branch, "stranger");
+    await closed(place, 6, branch, "maintainer", { merged: false });
+    await closed(place, 7, branch, "maintainer", { head: { ref: branch, sha: "a".repeat(40), repo: { id: 8, full_name: "fork/app" } } });
+    await closed(place, 8, "main", "maintainer");
+    for (const number of [4, 5, 6, 7, 8]) await threadOf(threadIdOf("github", place, `pull:${number}`)).poke();
+    expect(told).toMatchObject([{ by: { role: "member", id: "maintainer" }, accepted: true, merged: { place } }]);
+    expect((await eventsOf(thread, "thread.accepted_outcome")).map(({ event }) => event.accepted)).toEqual([true]);
+  });
+});
+
 describe("a label of ours", () => {
   const labelled = (place: string, label: string, login: string) =>
     deliver("issues", {
