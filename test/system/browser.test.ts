@@ -279,11 +279,26 @@ test.each([
   ["wide and light", {}],
   ["360 px wide and dark", { viewport: { width: 360, height: 720 }, colorScheme: "dark", hasTouch: true }],
   ["in forced colours with reduced motion", { forcedColors: "active", reducedMotion: "reduce" }],
-] as const)("the page has no serious accessibility finding and does not scroll sideways: %s", async (_name, options) => {
-  // axe is brought in from outside, which the page's own policy would forbid.
-  const { page, frame, say } = await member({ ...options, bypassCSP: true });
-  await say("run `echo a-rather-long-word-".concat("x".repeat(120), "`"));
-  await frame.getByRole("article").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
-  expect(await accessibilityFindings(page)).toEqual([]);
-  await expect.poll(() => scrollsSideways(page)).toBe(false);
-});
+] as const)(
+  "the page has no serious accessibility finding, and only the conversation in it scrolls, up and down: %s",
+  async (_name, options) => {
+    // axe is brought in from outside, which the page's own policy would forbid.
+    const { page, frame, say } = await member({ ...options, bypassCSP: true });
+    for (const text of ["help", "what can you do?"]) await say(text);
+    await say("run `echo a-rather-long-word-".concat("x".repeat(120), "`"));
+    const card = frame.getByRole("article");
+    await card.getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+    expect(await accessibilityFindings(page)).toEqual([]);
+    await expect.poll(() => scrollsSideways(page)).toBe(false);
+    const overflows = (selector: string) => frame.locator(selector).evaluate((box) => box.scrollHeight > box.clientHeight);
+    await expect.poll(async () => [await overflows(".talk"), await overflows("html")]).toEqual([true, false]);
+    // A button stands beside the text that it copies, never over it.
+    const output = card.locator(".code").filter({ hasText: "a-rather-long-word" }).last();
+    await expect
+      .poll(async () => {
+        const [text, button] = [await output.locator("pre").boundingBox(), await output.getByRole("button").boundingBox()];
+        return text !== null && button !== null && text.x + text.width <= button.x;
+      })
+      .toBe(true);
+  },
+);

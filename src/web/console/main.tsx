@@ -59,10 +59,11 @@ function SignIn(props: { message: string | null }) {
         <p class="tone-bad" role="alert">
           {state.message}
         </p>
-      ) : null}
-      <p class="muted">
-        A local start prints the token. In a deployment it is the secret <code>OPERATOR_TOKEN</code>.
-      </p>
+      ) : (
+        <p class="muted">
+          A local start prints the token. In a deployment it is the secret <code>OPERATOR_TOKEN</code>.
+        </p>
+      )}
     </main>
   );
 }
