@@ -40,7 +40,7 @@ export function decide(ledger: Ledger, input: EndpointInput, nowMs: number): Dec
       draft.advance(draft.entry(input.commandId), "accepted");
       break;
     case "started":
-      draft.advance(draft.entry(input.commandId), "started", input.atMs);
+      draft.advance(draft.entry(input.commandId), "started", Math.min(input.atMs, nowMs));
       break;
     case "output":
       output(draft, input);
@@ -280,10 +280,20 @@ function output(draft: Draft, input: Extract<EndpointInput, { kind: "output" }>)
 const isWhole = (entry: Entry, settled: CommandResult): boolean => entry.storedBytes >= settled.outputBytes - settled.truncatedBytes;
 
 /** [E9] A result settles its command when its output is here; a repeated one, and one of a command long forgotten, is only acknowledged. */
-function result(draft: Draft, settled: CommandResult): void {
-  const { commandId } = settled;
+/** [E15] A machine's clock is its own. An end that lies before the command or after now is taken for now, and what it took stays. */
+function inTime({ command: { atMs } }: Entry, result: CommandResult, nowMs: number): CommandResult {
+  const { startedMs, endedMs } = result;
+  const since = startedMs ?? endedMs;
+  if (atMs <= since && since <= endedMs && endedMs <= nowMs) return result;
+  const tookMs = Math.min(Math.max(0, endedMs - since), Math.max(0, nowMs - atMs));
+  return { ...result, endedMs: nowMs, startedMs: startedMs === null ? null : nowMs - tookMs };
+}
+
+function result(draft: Draft, said: CommandResult): void {
+  const { commandId } = said;
   const entry = draft.entry(commandId);
   if (entry && entry.state !== "settled") {
+    const settled = inTime(entry, said, draft.nowMs);
     if (!isWhole(entry, settled)) {
       draft.put({ ...entry, result: settled });
       return;

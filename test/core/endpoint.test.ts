@@ -206,6 +206,20 @@ describe("output and result", () => {
     expect(book.entries.get("cmd_a-1")?.result?.exitCode).toBe(0);
   });
 
+  test.each<[string, number | null, number, object]>([
+    ["a clock a year ahead", now + 1e10, now + 1e10 + 500, { startedMs: now + 1_500, endedMs: now + 2_000 }],
+    ["a clock an hour behind", now - 3_600_000, now - 3_599_500, { startedMs: now + 1_500, endedMs: now + 2_000 }],
+    ["no calendar at all", -1e308, 1e307, { startedMs: now, endedMs: now + 2_000 }],
+    ["an end before the start", now + 900, now + 100, { startedMs: now + 2_000, endedMs: now + 2_000 }],
+    ["nothing that started", null, 1e308, { startedMs: null, endedMs: now + 2_000 }],
+    ["times that can be", now + 100, now + 900, { startedMs: now + 100, endedMs: now + 900 }],
+  ])("[E15] [R31] of a machine with %s the cloud keeps what can be, and what the command took", (_clock, startedMs, endedMs, kept) => {
+    const book = running();
+    book.nowMs = now + 2_000;
+    book.apply({ kind: "result", result: resultOf("cmd_a-1", 0, { startedMs, endedMs }) });
+    expect(book.entries.get("cmd_a-1")?.result).toMatchObject(kept);
+  });
+
   test("output that was cut on the machine is not waited for, output that never comes is said to be missing", () => {
     const cut = running();
     cut.apply(output(0, 4));
