@@ -4,6 +4,7 @@ import { countWords } from "../../src/core/manners.ts";
 import { probe } from "../../src/core/router-faults.ts";
 import { type MemoryEntry, renderFound } from "../../src/core/router-memory.ts";
 import { schedulesItem } from "../../src/core/router-schedule.ts";
+import { scheduleIdOf } from "../../src/core/schedule.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
 import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
 import { limits } from "../../src/protocol/limits.ts";
@@ -204,6 +205,7 @@ describe("The offline router", () => {
       ["every day at 9 run the tests", "every day at 9 run the tests", "schedule"],
       ["every monday at 8:30", "every monday at 8:30 run the tests", "schedule"],
       ["in 10 minutes", "in 10 minutes run the tests", "schedule"],
+      ["tomorrow at 9", "tomorrow at 9 run the tests", "schedule"],
       ["at 2026-12-01 09:00", "at 2026-12-01 09:00 run the tests", "schedule"],
       ["list schedules", "list schedules", "reply"],
       ...["pause", "resume", "cancel"].map((change): [string, string, string] => [
@@ -214,8 +216,8 @@ describe("The offline router", () => {
       ["remember (for the team) that …", "remember for the team that we deploy on Fridays", "remember"],
       ["what do you remember?", "what do you remember?", "find"],
       ["stop reacting to NAME", "stop reacting to renovate", "set_policy"],
-      ["mute acme/app", "mute acme/app", "set_policy"],
-      ["acme/app#12", "mute acme/app#12", "set_policy"],
+      ["mute acme/app(#12)", "mute acme/app", "set_policy"],
+      ["mute acme/app(#12)", "mute acme/app#12", "set_policy"],
       ["list policies", "list policies", "set_policy"],
       ["policy NAME: words", "policy calm: be quiet at night", "set_policy"],
       ["switch policy NAME off", "switch policy calm off", "set_policy"],
@@ -227,7 +229,9 @@ describe("The offline router", () => {
       expect([said, calls[0]?.tool]).toEqual([said, tool]);
       expect(reply(calls)).not.toMatch(/did not understand|beyond the offline model/);
     }
-    const lines = reply(ask([trigger("help")]))
+    const help = reply(ask([nightly, trigger("help")]));
+    expect(countWords(help)).toBeLessThanOrEqual(limits.maxInstantWords);
+    const lines = help
       .split("\n")
       .filter((line) => line.startsWith("- "))
       .map((line) => line.slice(2).replace(/^owners: /, ""));
@@ -403,6 +407,44 @@ it("[RS1] lists schedules in the words of their confirmation, and says of a paus
   expect(reply(ask([item, trigger("list schedules")]))).toBe(
     "- nightly: every day at 09:00 (UTC), next 1970-01-01 00:00\n- other: every day at 09:00 (UTC), paused",
   );
+});
+
+it("[RS6] never takes words of time for work that begins at once, and says what a schedule takes the place of", () => {
+  const item = { item: "schedules" as const, now: "2026-11-30 12:00", zone: "UTC", list: [] };
+  const calls = (text: string) => ask([machines(studio), item, trigger(text)]);
+  expect(calls("run the tests every day at 9")).toEqual(calls("every day at 9 run the tests"));
+  for (const text of ["run the tests every night", "at 25:00 run the tests", "every month run the tests"])
+    expect(reply(calls(text)), text).toMatch(
+      /^I have started nothing: I did not understand when\..* tomorrow at 9; at 2026-12-01 09:00\.$/,
+    );
+  // Since when, or in another sentence: no time of ours.
+  expect(calls("what changed on monday").map(({ tool }) => tool)).toEqual(["dispatch"]);
+  expect(calls("the old server goes away tomorrow at 9").map(({ tool }) => tool)).not.toContain("schedule");
+
+  const known = {
+    id: scheduleIdOf("thr_a", "run the tests"),
+    name: "run the tests",
+    when: "every day at 09:00 (UTC)",
+    next: "",
+    by: "",
+    text: "",
+  };
+  expect(reply(ask([{ ...item, list: [known] }, trigger("every hour run the tests")]))).toBe(
+    "Scheduled “run the tests” every hour, in place of every day at 09:00 (UTC). To end it: cancel schedule run the tests",
+  );
+  expect(reply(calls("every hour run the tests"))).not.toContain("in place of");
+});
+
+it("asks nobody's machine to forget a fact, names no machine for what waits for people, and hears “help me” as help", () => {
+  const waiting = tasks([
+    task("tsk_a", "Build", { status: "waiting", line: "Tell me the command, for example `make build`: I did not find it" }),
+  ]);
+  expect(reply(ask([waiting, trigger("what is going on?")]))).toContain(
+    "- Build: waiting, 2 min (Tell me the command, for example make build",
+  );
+  expect(ask([waiting, trigger("forget that we deploy on fridays")]).map(({ tool }) => tool)).toEqual(["reply"]);
+  expect(reply(ask([waiting, trigger("forget that we deploy on fridays")]))).not.toContain("Name one, or press Stop");
+  for (const text of ["help me", "/help"]) expect(reply(ask([trigger(text)]))).toBe(reply(ask([trigger("help")])));
 });
 
 it("[RD9] knows the forms by which an owner changes what is reacted to, and leaves other sentences alone", () => {

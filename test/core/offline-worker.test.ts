@@ -213,9 +213,9 @@ describe("Words that come while the work goes on", () => {
     expect(report.text).not.toContain("stopped before its end");
   });
 
-  it("another command instead", async () => {
+  it.each(["use `echo other` instead", "no, rather run `echo other`"])("another command instead: %s", async (words) => {
     const { task } = await running();
-    task.say("use `echo other` instead");
+    task.say(words);
     expect(task.ask().map((call) => [call.tool, call.input.script])).toEqual([
       ["stop_command", undefined],
       ["run_command", "echo other"],

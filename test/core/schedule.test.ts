@@ -367,15 +367,33 @@ describe("the offline model's forms", () => {
     ["in 10 minutes run the tests", { afterMinutes: 10 }, "run the tests"],
     ["at 2026-12-01 09:00 run the linter", { at: "2026-12-01 09:00" }, "run the linter"],
     ["@agent at 2026-12-01 09:00 UTC: run the linter", { at: "2026-12-01 09:00", zone: "UTC" }, "run the linter"],
-  ])("%s", (text, time, wanted) => {
-    expect(readSchedule(text)).toMatchObject({ do: "set", time, text: wanted });
+    ["every morning at 9 build", { cron: "0 9 * * *" }, "build"],
+    ["every evening at 8 build", { cron: "0 20 * * *" }, "build"],
+    ["run the tests every day at 9.", { cron: "0 9 * * *" }, "run the tests"],
+    ["run the tests, in 10 minutes", { afterMinutes: 10 }, "run the tests"],
+    ["tomorrow at 9 run the tests", { at: "2027-01-01 09:00" }, "run the tests"],
+    ["run the tests tomorrow at 9pm", { at: "2027-01-01 21:00" }, "run the tests"],
+    ["today at 9 run the tests", { at: "2026-12-31 09:00" }, "run the tests"],
+    ["at 9:30 run the tests", { at: "2027-01-01 09:30" }, "run the tests"],
+    ["at 17:30 run the tests", { at: "2026-12-31 17:30" }, "run the tests"],
+  ])("[RS1] %s", (text, time, wanted) => {
+    expect(readSchedule(text, "2026-12-31 13:14")).toMatchObject({ do: "set", time, text: wanted });
   });
+
+  test.each(["at 25:00 run the tests", "every day at 25 run the tests", "run the tests every night", "on friday at 9 run the tests"])(
+    "[RS1] a time that none of them reads is noticed: %s",
+    (text) => {
+      expect(readSchedule(text, "2026-12-31 13:14")).toEqual({ do: "unclear", text: "run the tests" });
+    },
+  );
 
   test("lists, changes, and everything that is no schedule", () => {
     expect(readSchedule("list schedules")).toEqual({ do: "list" });
     expect(readSchedule("cancel schedule run the tests")).toEqual({ do: "change", change: "cancel", name: "run the tests" });
     expect(readSchedule("pause the schedule “nightly”.")).toEqual({ do: "change", change: "pause", name: "nightly" });
-    for (const text of ["run the tests", "every day at 25 run the tests", "cancel", "what is at 9?", "in time run it"])
-      expect(readSchedule(text)).toBeNull();
+    for (const text of ["run the tests", "cancel", "what is at 9?", "in time run it"]) expect(readSchedule(text)).toBeNull();
+    expect(readSchedule("every day at 9")).toEqual({ do: "unclear", text: "" });
+    // What names no date needs a clock.
+    expect(readSchedule("tomorrow at 9 run the tests")).toEqual({ do: "unclear", text: "run the tests" });
   });
 });

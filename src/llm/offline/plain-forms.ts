@@ -6,7 +6,7 @@ export const words = (text: string): number => text.split(/\s+/).length;
 /** Talk that asks for no work. */
 export function readSocial(text: string): Intent | null {
   if (
-    /^(?:help|\?|commands|usage)$|^(?:what|how much) can (?:you|i|we) (?:do|ask|say)|^who are you|^what(?:'s|’s| is) (?:this|that)$|^what are you\b(?! (?:doing|working|up to|running))|^how (?:do|does|can) (?:i|you|we|this|it) (?:use|work)/i.test(
+    /^\/?(?:help(?: me)?|\?|commands|usage)$|^(?:what|how much) can (?:you|i|we) (?:do|ask|say)|^who are you|^what(?:'s|’s| is) (?:this|that)$|^what are you\b(?! (?:doing|working|up to|running))|^how (?:do|does|can) (?:i|you|we|this|it) (?:use|work)/i.test(
       text,
     )
   )

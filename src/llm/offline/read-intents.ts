@@ -12,7 +12,7 @@ const clauseBreak = new RegExp(
   "i",
 );
 const polite =
-  /^(?:please|pls|plz|kindly|(?:could|can|would|will) (?:you|we|someone|u)(?: please)?|i(?:'d| would) like (?:you )?to|i (?:want|need)(?: you)? to|you should|let'?s|let us|go ahead and|just|now|ok(?:ay)?|so|well|and|then|also|quickly|maybe|actually|sorry|no|yes|yep|yeah|sure|hey|hi|hello)(?:[,:!]\s*|\s+)/i;
+  /^(?:please|pls|plz|kindly|(?:could|can|would|will) (?:you|we|someone|u)(?: please)?|i(?:'d| would) like (?:you )?to|i (?:want|need)(?: you)? to|you should|let'?s|let us|go ahead and|just|now|ok(?:ay)?|so|well|and|then|also|quickly|maybe|actually|rather|sorry|no|yes|yep|yeah|sure|hey|hi|hello)(?:[,:!]\s*|\s+)/i;
 const trailing =
   /(?:\s*[,]?\s*(?:please|pls|plz|thanks|thank you|thx|for me|for us|right now|now|asap|real quick|quickly|if you can|if possible))+$/i;
 
@@ -120,7 +120,7 @@ function readPolite(raw: string, reading: Reading): Intent[] {
 }
 
 function readControl(clause: string, reading: Reading): Intent[] | null {
-  const stop = /^(?:stop|cancel|abort|kill|halt|never ?mind|forget (?:it|that|about it))\b\s*(.*)$/i.exec(clause);
+  const stop = /^(?:stop|cancel|abort|kill|halt|never ?mind|forget (?:it|that|about it)(?=$|[,;.!]))\b\s*(.*)$/i.exec(clause);
   if (stop) return [{ kind: "stop", target: plain(stop[1] ?? "", reading) }];
   if (
     /^(?:try|run|do) (?:it|that|this|them|again)(?: (?:once more|again))?$|^(?:again|retry|once more|re-?run(?: (?:it|that|them))?|try once more)$/i.test(

@@ -7,14 +7,15 @@ import type { Answer, Chat } from "./chat.ts";
 import { asksWhatIsKept, factsFound, listFacts } from "./facts.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
+
+import { planTimed, type Schedules, timeForms } from "./plan-schedule.ts";
 import { readIntents, shortBlanks } from "./read-intents.ts";
+
 import { lineToConfirm, readPolicy } from "./read-policy.ts";
-import { readSchedule } from "./read-schedule.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
 type Call = NonNullable<Answer["calls"]>[number];
-type Schedules = Extract<RouterItem, { item: "schedules" }>;
 type View = {
   name: string;
   lane: Lane;
@@ -114,15 +115,8 @@ function decide(trigger: Trigger, view: View): Call[] {
 
   const refused = view.refused.get(trigger.id);
   if (refused !== undefined) return reply(refused);
-  const timed = trigger.kind === timerKind ? null : readSchedule(trigger.text);
-  if (timed?.do === "list") return reply(scheduleList(view.schedules));
-  if (timed?.do === "change") return changeOf(trigger, timed, view.schedules);
-  if (timed?.do === "set") {
-    const { words, name, text, time } = timed;
-    const zone = time.zone ?? view.schedules?.zone ?? "UTC";
-    const said = `Scheduled “${name}” ${words}${"everyMinutes" in time || "afterMinutes" in time ? "" : ` (${zone})`}. To end it: cancel schedule ${name}`;
-    return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(view.lane === "team" ? reply(said) : [])];
-  }
+  const timed = planTimed(trigger, view.schedules, view.lane === "team");
+  if (timed !== null) return timed;
   const policy = trigger.kind === timerKind ? null : readPolicy(trigger.text);
   if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
   const toConfirm = lineToConfirm(trigger.text, trigger.before?.at(-1));
@@ -164,7 +158,7 @@ function decide(trigger: Trigger, view: View): Call[] {
     return reply(
       `Sorry, I did not understand that. I run on the offline model, which knows only a few forms: say “help”, and I list them. ${abilities} ${realModel}`,
     );
-  if (first("help")) return reply(help());
+  if (first("help")) return reply(help(view.schedules));
   if (first("thanks") && !trigger.text.includes("?")) return record("thanks; nobody asked for anything");
   if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
   return reply(outside ? guestWelcome(trigger, "unknown") : `I do not see what to do here. ${abilities}`);
@@ -198,24 +192,6 @@ function guestWelcome(trigger: Trigger, kind: Intent["kind"]): string {
   return kind === "help" ? `I am an agent that works for this team. ${can}` : `I did not understand that. ${can}`;
 }
 
-function scheduleList(schedules: Schedules | null): string {
-  const list = schedules?.list ?? [];
-  if (list.length === 0) return "There is no schedule.";
-  return list
-    .slice(0, 10)
-    .map((each) => `- ${each.name}: ${each.when}, ${each.next === "paused" ? "paused" : `next ${each.next}`}`)
-    .join("\n");
-}
-
-function changeOf(trigger: Trigger, { name, change }: { name: string; change: string }, schedules: Schedules | null): Call[] {
-  const settles = [trigger.id];
-  const reply = (text: string): Call => ({ tool: "reply", input: { settles, text } });
-  const known = schedules?.list.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  if (known === undefined) return [reply(`There is no schedule “${name}”.\n${scheduleList(schedules)}`)];
-  const past = { pause: "paused", resume: "resumed", cancel: "cancelled" }[change] ?? change;
-  return [{ tool: "schedule", input: { settles, name: known.name, change } }, reply(`The schedule “${known.name}” is ${past}.`)];
-}
-
 const factKind = (fact: string): string =>
   /\b(?:i|we) (?:like|prefer|want|hate|love)\b|\bprefers?\b/i.test(fact)
     ? "preference"
@@ -237,18 +213,18 @@ function remember(settles: string[], text: string, team: boolean, source: string
 const firstName = (name: string): string => name.trim().split(/\s+/)[0] ?? name;
 
 /** Within the limit of a chat: longer, it would cost a second call and come back cut. */
-const help = (): string =>
+const help = (schedules: Schedules | null): string =>
   [
     "Offline I know:",
     "- run the tests (only the login tests), build, lint, typecheck, `any command`",
     "- search for “text”, find *.md, list files, show README.md, count lines in FILE, what changed?",
     "- what is going on?, stop",
-    "- every day at 9 run the tests; every monday at 8:30, in 10 minutes, at 2026-12-01 09:00",
+    `- ${timeForms(schedules).join("; ")}`,
     "- list schedules, pause/resume/cancel schedule NAME",
     "- remember (for the team) that …; what do you remember?",
-    "- owners: stop reacting to NAME, mute acme/app or acme/app#12, list policies, policy NAME: words, switch policy NAME off, undo rul_…",
+    "- owners: stop reacting to NAME, mute acme/app(#12), list policies, policy NAME: words, switch policy NAME off, undo rul_…",
     "",
-    "More needs a real model (README).",
+    "More: a real model (README).",
   ].join("\n");
 
 function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Call[] {
@@ -364,8 +340,10 @@ function status(trigger: Trigger, view: View): string {
   else {
     lines.push(view.open.length === 1 ? "One task is open:" : `${view.open.length} tasks are open:`);
     for (const task of view.open.slice(0, shown)) {
-      const where = task.machine ? ` on ${task.machine}` : "";
-      lines.push(`- ${task.title}: ${task.status}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line, 60)})` : ""}`);
+      const where = task.machine && task.status !== "waiting" ? ` on ${task.machine}` : "";
+      lines.push(
+        `- ${task.title}: ${task.status}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line.replaceAll("`", ""), 60)})` : ""}`,
+      );
     }
     if (view.open.length > shown) lines.push(`- and ${view.open.length - shown} more`);
     lines.push("");
