@@ -45,21 +45,36 @@ const usage = `npm run bench -- NAME [--quick] [--json] [--picture]
   --seeds 1,2 other seeds than its own (essay-e2e, essay-batching)
   --speed 15  another scale of time (essay-e2e)`;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: "boolean" },
-    json: { type: "boolean" },
-    picture: { type: "boolean" },
-    seeds: { type: "string" },
-    speed: { type: "string" },
-  },
-});
-const bench = benches[positionals[0] ?? ""];
-if (bench === undefined) {
-  console.error(usage);
+function refuse(problem: string): never {
+  console.error(`${problem}\n${usage}`);
   process.exit(2);
 }
+
+function read() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        quick: { type: "boolean" },
+        json: { type: "boolean" },
+        picture: { type: "boolean" },
+        seeds: { type: "string" },
+        speed: { type: "string" },
+      },
+    });
+  } catch (error) {
+    return refuse(error instanceof Error ? (error.message.split(". ")[0] ?? "") : String(error));
+  }
+}
+
+const { values, positionals } = read();
+const [name = ""] = positionals;
+const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
+if (bench === undefined) refuse(name === "" ? "Which benchmark?" : `There is no benchmark “${name}”.`);
+const seeds = values.seeds === undefined ? null : values.seeds.split(",").map(Number);
+if (seeds?.some((seed) => !Number.isInteger(seed))) refuse(`--seeds takes whole numbers, like 1,2, not “${values.seeds}”.`);
+const speed = values.speed === undefined ? null : Number(values.speed);
+if (speed !== null && !(speed > 0)) refuse(`--speed takes a number above 0, not “${values.speed}”.`);
 // State in memory where the machine has such a folder: the disk of a shared machine is not what is measured.
 const scratch = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "switchyard-bench-"));
 process.env.TMPDIR = scratch;
@@ -67,11 +82,7 @@ process.on("exit", () => rmSync(scratch, { recursive: true, force: true, maxRetr
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 
 await Promise.all([buildAssets(), bundleWorker()]);
-const { result: done, svg } = await bench({
-  quick: values.quick ?? false,
-  seeds: values.seeds === undefined ? null : values.seeds.split(",").map(Number),
-  speed: values.speed === undefined ? null : Number(values.speed),
-});
+const { result: done, svg } = await bench({ quick: values.quick ?? false, seeds, speed });
 if (svg !== undefined && values.picture) {
   mkdirSync(pictures, { recursive: true });
   writeFileSync(path.join(pictures, `bench-${done.bench}.svg`), svg);
