@@ -38,11 +38,14 @@ export interface Env extends RoleSettings {
   /** A GitHub App instead of, or beside, the token: its number, and its private key as GitHub gives it (PEM). */
   GITHUB_APP_ID?: string;
   GITHUB_APP_PRIVATE_KEY?: string;
+  /** Of a GitHub Enterprise server; api.github.com by default. */
   GITHUB_API_URL?: string;
+  /** Whom people mention at GitHub: the account's login, or the App's name in its address. */
   GITHUB_LOGIN?: string;
   GENERIC_WEBHOOK_SECRET?: string;
   /** Where answers to the generic webhook are posted. */
   GENERIC_REPLY_URL?: string;
+  /** What it is called in the widget and in its own words. */
   AGENT_NAME?: string;
   /** IANA zone in which schedules are read where nobody names one; UTC by default. */
   TIME_ZONE?: string;
@@ -56,6 +59,7 @@ export interface Env extends RoleSettings {
   MODEL_BASE_URL?: string;
   MODEL_API_KEY?: string;
   MODEL_NAME?: string;
+  /** How long one call of a model may take. */
   MODEL_TIMEOUT_MS?: string;
   /** Dollars for a million tokens read and written, such as `3/15`: what work cost is shown in money too. */
   MODEL_PRICE?: string;
