@@ -404,6 +404,7 @@ it("[RS1] lists schedules in the words of their confirmation, and says of a paus
     thread: { threadId: "thr_x", source: "github", place: "acme/app", threadKey: "issue:1", threadTitle: "t" },
   });
   const item = schedulesItem([of("nightly", "active"), of("other", "paused")], zone, 0, ["web prs_a"]);
+  expect(reply(ask([trigger("list schedules")], { lane: "public" }))).toBe("There is no schedule that I can tell about here.");
   expect(reply(ask([item, trigger("list schedules")]))).toBe(
     "- nightly: every day at 09:00 (UTC), next 1970-01-01 00:00\n- other: every day at 09:00 (UTC), paused",
   );

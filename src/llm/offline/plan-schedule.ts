@@ -55,9 +55,10 @@ function asksForWork(trigger: Trigger, text: string): boolean {
 }
 
 function scheduleList(schedules: Schedules | null): string {
-  const list = schedules?.list ?? [];
-  if (list.length === 0) return "There is no schedule.";
-  return list
+  // Outside of the team nobody hears of any, and not that there is none.
+  if (schedules === null) return "There is no schedule that I can tell about here.";
+  if (schedules.list.length === 0) return "There is no schedule.";
+  return schedules.list
     .slice(0, 10)
     .map((each) => `- ${each.name}: ${each.when}, ${each.next === "paused" ? "paused" : `next ${each.next}`}`)
     .join("\n");
