@@ -219,6 +219,17 @@ describe("what waits for a person", () => {
       const opened = listed.filter({ has: release }).locator(".proposal-text");
       await expect.poll(() => opened.evaluate((text) => text === document.activeElement)).toBe(true);
 
+      // On its task's page each stands with all of its words.
+      await listed
+        .first()
+        .getByRole("link", { name: `Work ${token}` })
+        .click();
+      await operator.page.getByRole("heading", { name: "Waits for your release" }).waitFor();
+      await operator.page.getByText("Buy a new gate.").first().waitFor();
+      await expect.poll(async () => [await decline.count(), await release.count()]).toEqual([2, 2]);
+      expect(await accessibilityFindings(operator.page)).toEqual([]);
+      await operator.page.goto(`${system.origin}/console#/proposals`);
+
       const released = proposals.locator("div", { hasText: "**Oil** helps" }).getByRole("button", { name: /^Release/ });
       await released.focus();
       await page.keyboard.press("Enter");

@@ -10,7 +10,8 @@ import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed, exact } from "../shared/time.ts";
 import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
-import { Ago, Answer, askStop, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, askStop, Empty, Id, Panel, ScrollText, useAnswer } from "./parts.tsx";
+import { Words } from "./proposals.tsx";
 import { SayToTask } from "./say-to-task.tsx";
 import { api, change, question } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
@@ -103,8 +104,8 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                   ))}
                 </p>
               )}
-              <blockquote class="asked" dir="auto">
-                {start.quote.text}
+              <blockquote class="asked-by">
+                <ScrollText class="asked" text={start.quote.text} />
               </blockquote>
               {result ? (
                 <div class="result">
@@ -112,6 +113,20 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </div>
               ) : null}
             </Panel>
+            {now.offers === undefined ? null : (
+              <Panel title="Waits for your release" count={now.offers.length} class="panel-asks">
+                <ul class="list">
+                  {now.offers.map(({ id, title }) => (
+                    <li class="notice" key={id}>
+                      <p dir="auto">
+                        <strong>{title}</strong>
+                      </p>
+                      <Words id={id} what={title} done={() => changes.value++} />
+                    </li>
+                  ))}
+                </ul>
+              </Panel>
+            )}
             <SayToTask
               taskId={now.taskId}
               open={statusView(now).open}
@@ -246,8 +261,8 @@ export function DecisionPage(props: { id: string }) {
                 </Fact>
               ) : null}
             </dl>
-            <blockquote class="asked" dir="auto">
-              {decision.reason}
+            <blockquote class="asked-by">
+              <ScrollText class="asked" text={decision.reason} />
             </blockquote>
             <MarkDecision answer={{ decision, events, ...(mark ? { mark } : {}) }} onMarked={() => marked.value++} />
           </Panel>
@@ -287,8 +302,8 @@ export function WhyPage(props: { id: string; board: BoardState }) {
             </button>
           }
         >
-          <blockquote class="asked" dir="auto">
-            {why.trigger.text || why.trigger.kind}
+          <blockquote class="asked-by">
+            <ScrollText class="asked" text={why.trigger.text || why.trigger.kind} />
           </blockquote>
           <ol class="why">
             <li>

@@ -6,7 +6,7 @@ import { nowMs } from "../shared/clock.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
 import { isWhole, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
-import { Ago, Answer, CopyLine, Empty, Id, Panel, TaskRow, useAnswer } from "./parts.tsx";
+import { Ago, Answer, CopyLine, Empty, Id, Panel, ScrollText, TaskRow, useAnswer } from "./parts.tsx";
 import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
 import { api, board, change } from "./store.ts";
@@ -18,6 +18,9 @@ const noticeShapes = { question: "diamond", offer: "diamond", refusal: "square",
 function Notice(props: { notice: BoardNotice }) {
   const { notice } = props;
   const task = board.value?.tasks.find(({ taskId }) => taskId === notice.taskId);
+  // Of a proposal the first line says what would happen.
+  const [title = "", ...lines] = notice.text.split("\n");
+  const words = lines.join("\n").trim();
   const [text, setText] = useState("");
   const dismiss = () => change(() => api("POST", `notices/${notice.id}/answer`), "Dismissed.");
   const answer = () => change(() => api("POST", `notices/${notice.id}/answer`, { text: text.trim() }), "Your answer is on its way.");
@@ -41,9 +44,16 @@ function Notice(props: { notice: BoardNotice }) {
           <Id id={notice.threadId} />
         ) : null}
       </p>
-      <p class="notice-text" dir="auto">
-        {notice.text}
-      </p>
+      {notice.kind === "offer" ? (
+        <>
+          <p dir="auto">
+            <strong>{title}</strong>
+          </p>
+          {words === "" ? null : <ScrollText class="notice-text proposal-text" text={words} />}
+        </>
+      ) : (
+        <ScrollText class="notice-text" text={notice.text} />
+      )}
       <form
         class="notice-form"
         onSubmit={(event) => {
@@ -67,7 +77,7 @@ function Notice(props: { notice: BoardNotice }) {
           </>
         ) : null}
         {notice.kind === "offer" && !isWhole(notice) ? <a href="#/proposals">Read all of it and decide</a> : null}
-        {notice.kind === "offer" && isWhole(notice) ? <Release id={notice.id} what={notice.text.split("\n")[0] ?? ""} /> : null}
+        {notice.kind === "offer" && isWhole(notice) ? <Release id={notice.id} what={title} /> : null}
         {notice.kind === "offer" ? null : (
           <button type="button" class="btn btn-bare" onClick={() => void dismiss()}>
             Dismiss

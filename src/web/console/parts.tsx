@@ -1,7 +1,7 @@
 // Small parts that every page of the console uses.
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { BoardTask } from "../../protocol/board.ts";
 import { nowMs } from "../shared/clock.ts";
 import { StateMark } from "../shared/icons.tsx";
@@ -69,6 +69,23 @@ export function CopyLine(props: { text: string; label: string }) {
         {word}
       </button>
     </div>
+  );
+}
+
+/** A text that scrolls by itself when it is long: then the keyboard reaches it too. `focus`: it was asked for, and is read next. */
+export function ScrollText(props: { class: string; text: string; focus?: boolean }) {
+  const box = useRef<HTMLParagraphElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element) element.tabIndex = element.scrollHeight > element.clientHeight ? 0 : -1;
+  });
+  useEffect(() => {
+    if (props.focus) box.current?.focus();
+  }, []);
+  return (
+    <p ref={box} class={props.class} dir="auto">
+      {props.text}
+    </p>
   );
 }
 

@@ -1,11 +1,10 @@
 // What waits for a release, over all threads: also what the first screen has no room for, each with all of its words.
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import type { HeldOffersAnswer } from "../../protocol/console.ts";
 import type { OfferView } from "../../protocol/offer.ts";
 import { nowMs } from "../shared/clock.ts";
 import { exact } from "../shared/time.ts";
-import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Empty, Id, Panel, ScrollText, useAnswer } from "./parts.tsx";
 import { api, board, change } from "./store.ts";
 
 type Word = { id: string; what: string; done?: (() => void) | undefined };
@@ -40,27 +39,21 @@ export const Release = (props: Word) => (
 );
 
 /** [O12] Only here, where all that would be sent is in sight, it can be released. */
-function Words(props: Word & { asked: boolean }) {
+export function Words(props: Word & { asked?: boolean }) {
   const answer = useAnswer<OfferView>(`offers/${props.id}`);
-  const text = useRef<HTMLParagraphElement>(null);
-  useEffect(() => {
-    // The button that was pressed is gone: what it opened is read next.
-    if (props.asked) text.current?.focus();
-  }, [answer.kind]);
   return (
     <Answer of={answer}>
       {({ offer: { outbound, changes }, state }) => (
         <>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
-          <p class="notice-text proposal-text" dir="auto" ref={text} tabIndex={0}>
-            {outbound.text === "" ? "No words: the line above says all of it." : outbound.text}
-          </p>
+          <ScrollText
+            class="notice-text proposal-text"
+            text={outbound.text === "" ? "No words: the line above says all of it." : outbound.text}
+            // The button that was pressed is gone.
+            focus={props.asked === true}
+          />
           {changes === undefined ? null : (
             <section aria-label="What it changes">
-              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
-              <pre class="notice-text proposal-text mono" tabIndex={0}>
-                {changes}
-              </pre>
+              <ScrollText class="notice-text proposal-text mono" text={changes} />
             </section>
           )}
           <div class="notice-form">{state === "held" ? <Release {...props} /> : <span class="muted">It was {state} meanwhile.</span>}</div>
@@ -92,8 +85,8 @@ function Proposal(props: { offer: HeldOffersAnswer["offers"][number]; only: bool
           {untilMs <= nowMs.value ? "its time is over" : `waits until ${exact(untilMs)}`}
         </span>
       </p>
-      <p class="notice-text" dir="auto">
-        {title}
+      <p dir="auto">
+        <strong>{title}</strong>
       </p>
       {props.only || asked.value ? (
         <Words {...word} asked={asked.value} />

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { type TimelineEntry, timelineLanes } from "../../protocol/console.ts";
 import { duration, exact, offset } from "../shared/time.ts";
 import { describeEvent, type Filter, filters } from "./describe.ts";
-import { Empty, Id } from "./parts.tsx";
+import { Empty, Id, ScrollText } from "./parts.tsx";
 
 const quietGapMs = 30_000;
 const filterWords: Record<Filter, string> = { said: "Said", decided: "Decided", model: "Model", work: "Work", detail: "Details" };
@@ -54,14 +54,12 @@ export function Timeline(props: { entries: readonly TimelineEntry[]; startMs: nu
                 <div class="event-text">
                   <p class={line.tone ? `tone-${line.tone}` : undefined}>{line.text}</p>
                   {line.detail ? (
-                    <p
+                    <ScrollText
                       class={
                         entry.event.kind === "endpoint.command" || entry.event.kind === "task.tool" ? "event-detail mono" : "event-detail"
                       }
-                      dir="auto"
-                    >
-                      {line.detail}
-                    </p>
+                      text={line.detail}
+                    />
                   ) : null}
                   {line.ids.length > 0 ? (
                     <p class="event-ids">
