@@ -150,6 +150,9 @@ async function historyOf({ taskId, threadId }: Drafted): Promise<{ logs: ObjectL
   return { logs, pushed };
 }
 
+/** At rest: what was interrupted has been taken up, and nothing was done twice. */
+const expectWhole = (of: Drafted) => expect.poll(async () => checkHistory((await historyOf(of)).logs), { timeout: 60_000 }).toEqual([]);
+
 /** Nothing of it is anywhere but on its machine. */
 function expectNothingLeft(of: Drafted, before: { refs: string[] }): void {
   expect(refs()).toEqual(before.refs);
@@ -178,9 +181,9 @@ async function expectOnce(of: Drafted, sha: string): Promise<void> {
   await eventually("a task that waits", async () => (await statusOf(taskId)) === "waiting", 60_000);
   expect(headOf(taskId)).toBe(sha);
   expect(pullsOf(taskId)).toMatchObject([{ title: `Oil ${token}`, base: { ref: "main" } }]);
-  const { logs, pushed } = await historyOf(of);
-  expect(pushed).toEqual(["keep the commit", `push ${sha.slice(0, 10)} to ${branchOf(taskId)}`]);
-  expect(checkHistory(logs)).toEqual([]);
+  await expectWhole(of);
+  expect((await historyOf(of)).pushed).toEqual(["keep the commit", `push ${sha.slice(0, 10)} to ${branchOf(taskId)}`]);
+  expect(pullsOf(taskId)).toHaveLength(1);
   expect(await rowOf(of)).toMatchObject({ outcome: "accepted", spent: { calls: 3 } });
 }
 
@@ -245,9 +248,8 @@ describe("a pull request that nobody asked for", () => {
     await eventually("its word on the issue", () => said().length > 0);
     expect(said()).toHaveLength(1);
     expect(pullsOf(taskId)).toHaveLength(1);
-    const { logs, pushed } = await historyOf(of);
-    expect(pushed).toEqual(["keep the commit", `push ${sha.slice(0, 10)} to ${branchOf(taskId)}`]);
-    expect(checkHistory(logs)).toEqual([]);
+    await expectWhole(of);
+    expect((await historyOf(of)).pushed).toEqual(["keep the commit", `push ${sha.slice(0, 10)} to ${branchOf(taskId)}`]);
     expect(await rowOf(of)).toMatchObject({ outcome: "accepted", why: "a person released it", spent: { calls: 3 } });
   }, 180_000);
 
@@ -314,7 +316,7 @@ describe("a pull request that nobody asked for", () => {
     await eventually("the pull request", () => pullsOf(of.taskId)[0], 60_000);
     expect(headOf(of.taskId)).toBe(sha);
     expect(pullsOf(of.taskId)).toHaveLength(1);
-    expect(checkHistory((await historyOf(of)).logs)).toEqual([]);
+    await expectWhole(of);
   }, 180_000);
 });
 
