@@ -226,7 +226,7 @@ describe("with a model that does what an attacker wants", () => {
     const asked = issueComment(51, "maintainer", "MEMBER", "@switchyard-bot please-look-evil");
     const askedId = triggerIdOf(
       "github",
-      `issue_comment:${createHash("sha256").update(JSON.stringify(asked)).digest("hex")}`,
+      `body:${createHash("sha256").update(JSON.stringify(asked)).digest("hex")}`,
       threadIdOf("github", "acme/app", "issue:51"),
     );
     // The public lane sees the issue by itself, and only records it.
