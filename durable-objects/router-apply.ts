@@ -1,13 +1,12 @@
 // One effect of the router: a call to the object whose truth it changes. Each may be repeated; ids make that harmless.
 import { github } from "../src/channels/github/index.ts";
 import { stillOfTeam } from "../src/channels/github/permissions.ts";
-import { completeStart, type EffectResult, type EffectRow, outboundIdOf } from "../src/core/router-plan.ts";
-import { rootThreadIdOf } from "../src/core/thread.ts";
+import { completeStart, type EffectResult, type EffectRow, isEarly } from "../src/core/router-plan.ts";
 import { boardName, type Env, readConfig } from "../src/env.ts";
-import { asFault, Fault } from "../src/protocol/fault.ts";
+import { Fault } from "../src/protocol/fault.ts";
 import type { Schedule } from "../src/protocol/schedule.ts";
 import { migrated } from "../src/storage/migrations.ts";
-import { listPeople, personById } from "../src/storage/people.ts";
+import { personById } from "../src/storage/people.ts";
 import { carryOutPolicy } from "../src/storage/policy-acts.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 
@@ -58,11 +57,13 @@ export async function applyEffect(
     case "withdraw":
       await env.THREAD.getByName(effect.threadId).decideOffer(effect.input);
       return {};
-    case "tell_owners":
-      await tellOwners(env, effect.input);
-      return {};
     case "post":
-      await env.THREAD.getByName(effect.threadId).post(effect.input);
+      try {
+        await env.THREAD.getByName(effect.threadId).post(effect.input);
+      } catch (error) {
+        if (!isEarly(effect, store.pendingEffects())) throw error;
+        throw new Fault("unavailable", `${effect.threadId} is not given to its task yet.`, { cause: error });
+      }
       return {};
     case "decide_offer":
       await env.THREAD.getByName(effect.threadId).decideOffer(effect.input);
@@ -111,19 +112,4 @@ async function hasAccess(env: Env, { by, thread }: Schedule): Promise<boolean> {
   const person = by.id.startsWith("prs_") ? await personById(env.DB, by.id) : null;
   if (person !== null) return person.revokedMs === null;
   return thread.source !== github.source || (await stillOfTeam(by.id, thread.place, readConfig(env).github));
-}
-
-/** In the conversation of each owner who has one; whoever has none reads it in the console. */
-async function tellOwners(env: Env, { decisionId, text }: Extract<EffectRow["effect"], { kind: "tell_owners" }>["input"]): Promise<void> {
-  await migrated(env.DB);
-  const owners = (await listPeople(env.DB)).filter(({ role, revokedMs }) => role === "owner" && revokedMs === null);
-  for (const { id } of owners) {
-    const threadId = rootThreadIdOf(id);
-    try {
-      const about = { id: outboundIdOf(threadId, decisionId), threadId, decisionId, hops: 1 };
-      await env.THREAD.getByName(threadId).post({ ...about, kind: "notice", text });
-    } catch (error) {
-      if (asFault(error)?.kind !== "not_found") throw error;
-    }
-  }
 }

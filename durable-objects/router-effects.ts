@@ -142,7 +142,6 @@ export class RouterEffects {
     const { effect } = row;
     switch (effect.kind) {
       case "board":
-      case "tell_owners":
       case "offer":
       case "withdraw":
       case "append":

@@ -11,12 +11,12 @@ import {
   pausedDecision,
 } from "../src/core/router-speculation.ts";
 import {
-  allowingPolicy,
   closeAs,
   figuresOf,
   isOpenSpeculation,
   isPeoples,
   mootBy,
+  noLongerAllowed,
   onOffer,
   onReport,
   overWaste,
@@ -186,9 +186,8 @@ export class RouterSpeculation {
       this.#ledger.commit(opened || answeredDecision(answered, agentName, this.#turn), nowMs);
       return;
     }
-    const off = allowingPolicy(policies, row.policy.id) === null ? "its policy was switched off" : null;
     const lost = row.outcome === "running" && task !== null && !isOpen(task) ? "it could not be started" : null;
-    const why = mootBy(row, thread) ?? off ?? lost;
+    const why = mootBy(row, thread) ?? noLongerAllowed(policies, row) ?? lost;
     if (why === null) return;
     const after = closeAs(row, "moot", why, nowMs);
     this.#save(row, after, nowMs);

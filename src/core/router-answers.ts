@@ -22,9 +22,7 @@ export function answerQuestion(question: Question, by: Principal, text: string, 
     authority: authorityOf(by),
     ...(question.threads[0] === undefined ? {} : { threadId: question.threads[0].threadId }),
     effects: [
-      ...[...places.values()].map(({ triggerId, ...place }) =>
-        postEffect(id, place, "reply", text, triggerId === undefined ? {} : { triggerId }),
-      ),
+      ...[...places.values()].map((place) => postEffect(id, place, "reply", text)),
       { kind: "board", input: [{ kind: "notice_done", id: question.id }] },
     ],
   };

@@ -13,6 +13,7 @@ import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, t
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planChange } from "./router-change.ts";
+import { withTask } from "./router-destination.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
 import { inForm, placeOf } from "./router-manner.ts";
 import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
@@ -217,8 +218,7 @@ function say(
     const long = tooLong(view, settled, place.source, report.report.text);
     if (long !== null) return long;
     const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
-    const links = { taskId: report.report.taskId, reportId: report.id };
-    const post = postEffect(id, { ...place, threadId: report.threadId }, "relay", report.report.text, links);
+    const post = postEffect(id, { ...placeOf(view, report), hops: place.hops }, "relay", report.report.text);
     return {
       decision: { ...decision, taskId: report.report.taskId, threadId: report.threadId, effects: [post] },
       result: { sent: post.input.id },
@@ -229,13 +229,13 @@ function say(
   const long = tooLong(view, settled, place.source, text);
   if (long !== null) return long;
   const decision = base(view, settled, id, "reply", `answered: ${excerpt(text, 160)}`);
-  const threadId = target?.threadId ?? place.threadId;
-  const post = postEffect(id, { ...place, threadId }, "reply", text, {
+  const to = target ? withTask(place, target.threadId) : place;
+  const post = postEffect(id, to, "reply", text, {
     ...(trigger === undefined ? {} : { triggerId: trigger.id }),
     ...(report === undefined ? {} : { taskId: report.report.taskId, reportId: report.id }),
   });
   return {
-    decision: { ...decision, threadId, effects: [post], ...(target === null || target === undefined ? {} : { chain: target.chain }) },
+    decision: { ...decision, threadId: to.threadId, effects: [post], ...(target ? { chain: target.chain } : {}) },
     result: { sent: post.input.id },
   };
 }
@@ -249,10 +249,7 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
       const mixed = refuseMixed(view, settled);
       if (mixed !== null) return mixed;
       const text = stripMarkers(call.input.question);
-      const threads = settled.map((item) => ({
-        ...placeOf(view, item),
-        ...(item.kind === "trigger" ? { triggerId: item.id } : {}),
-      }));
+      const threads = settled.map((item) => placeOf(view, item));
       const threadId = threads[0]?.threadId;
       const where = threadId === undefined ? {} : { threadId };
       return {
@@ -361,13 +358,14 @@ function refuseAuthority(
   if (first === undefined) return { refused: `A report of this task cannot ${what}: a member of the team has to ask for it.` };
   const who = need === "owner" ? "an owner of this deployment" : "members of the team";
   const words = `You can talk to me here, but only ${who} can ${what}. I have let the team know what you asked for.`;
-  const places = new Map(triggers.map((item) => [item.threadId, item]));
+  // [RD16] Who spoke to somebody else is not spoken to: consoles show what was refused.
+  const places = new Map(triggers.filter((item) => !isUnasked([item])).map((item) => [item.threadId, item]));
   return {
     decision: {
       ...decision,
       by: "code",
       threadId: first.threadId,
-      effects: [...places.values()].map((item) => postEffect(id, placeOf(view, item), "notice", words, { triggerId: item.id })),
+      effects: [...places.values()].map((item) => postEffect(id, placeOf(view, item), "notice", words)),
       notice: {
         id,
         atMs: view.nowMs,
@@ -376,6 +374,8 @@ function refuseAuthority(
         threadId: first.threadId,
       },
     },
-    result: { refused: `Only ${who} can ${what}. The person was told so, and the team sees it.` },
+    result: {
+      refused: `Only ${who} can ${what}. ${places.size === 0 ? "Nobody was spoken to" : "The person was told so"}, and the team sees it.`,
+    },
   };
 }

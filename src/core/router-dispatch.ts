@@ -12,6 +12,7 @@ import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
 import { adoptionOf } from "./router-adoption.ts";
+import { whereAsked, withTask } from "./router-destination.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { allowingPolicy, newSpeculation, type SpeculationView } from "./speculation.ts";
 
@@ -143,8 +144,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     ...(acknowledge === ""
       ? []
       : [
-          postEffect(decision.id, { threadId, source: trigger.source, hops }, "reply", acknowledge, {
-            triggerId: trigger.id,
+          postEffect(decision.id, { ...withTask(whereAsked(trigger), threadId), hops }, "reply", acknowledge, {
             taskId,
             part: "acknowledge",
           }),
@@ -311,10 +311,9 @@ export const withdrawOffer = (
 function planHandOver(agentName: string, row: Speculation, text: string, first: QueuedTrigger, decision: PlannedDecision): Planned {
   const { trigger, threadId } = first;
   const { taskId } = row;
-  const place = { threadId, source: trigger.source, hops: trigger.hops };
   const asked = { ...row, why: "somebody asked for it, and has it" };
   const withdraw = row.offerId === null ? [] : [withdrawOffer(asked, row.offerId, agentName)];
-  const post = postEffect(decision.id, place, "relay", text, { triggerId: trigger.id, taskId });
+  const post = postEffect(decision.id, whereAsked(trigger), "relay", text, { taskId });
   return {
     decision: { ...decision, taskId, threadId, effects: [...withdraw, post], chain: row.decisionId, adopted: taskId },
     result: { adopted: taskId, said: post.input.id },

@@ -259,7 +259,10 @@ export function policiesToShow(policies: readonly Policy[], shown: string, fresh
 
 /** [SP1] People outside the team cause no speculation: their lane does not know where it may happen. */
 const policiesFor = (lane: Lane, policies: readonly Policy[]): Policy[] =>
-  lane === "team" ? [...policies] : policies.map(({ id, version, text }) => ({ id, version, text }));
+  policies.map(({ id, version, text, speculation }) => ({
+    ...{ id, version, text },
+    ...(lane === "public" || speculation === undefined ? {} : { speculation }),
+  }));
 
 /** What tells one set of policies from another. */
 export const policyStamp = (policies: readonly Policy[]): string => policies.map(({ id, version }) => `${id}@${version}`).join(" ");

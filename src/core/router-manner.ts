@@ -3,17 +3,15 @@
 import type { Report } from "../protocol/task.ts";
 import { mannerOf } from "./manners.ts";
 import type { InboxItem, KnownTask, QueuedTrigger } from "./router.ts";
+import { type Destination, whereAsked, whereReported } from "./router-destination.ts";
 import type { PlannedDecision } from "./router-plan.ts";
 import { replyText } from "./structured.ts";
 
 type View = { tasks: ReadonlyMap<string, KnownTask>; items: ReadonlyMap<string, InboxItem> };
 
 /** Where an item's answer goes. */
-export function placeOf(view: Pick<View, "tasks">, item: InboxItem): { threadId: string; source: string; hops: number } {
-  if (item.kind === "trigger") return { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
-  const task = view.tasks.get(item.report.taskId);
-  return { threadId: item.threadId, source: task?.source ?? "", hops: task?.hops ?? 0 };
-}
+export const placeOf = (view: Pick<View, "tasks">, item: InboxItem): Destination =>
+  item.kind === "trigger" ? whereAsked(item.trigger) : whereReported(item.report, view.tasks.get(item.report.taskId));
 
 /** A source that nobody knows may be a conversation: its words stay as they are. */
 export const isDocument = (source: string): boolean => source !== "" && mannerOf(source) === "structured";

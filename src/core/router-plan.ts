@@ -12,6 +12,7 @@ import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import { fitted, mannerOf } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
+import { type Destination, whereAsked } from "./router-destination.ts";
 import type { Fact } from "./router-memory.ts";
 import type { PolicyAct, Proposal } from "./router-policy.ts";
 import type { ScheduleEdit } from "./router-schedule.ts";
@@ -30,8 +31,6 @@ export type RouterEffect =
   /** The result of speculation: it waits until a person releases it. */
   | { kind: "offer"; threadId: string; input: Input<ThreadRpc, "offer"> }
   | { kind: "withdraw"; threadId: string; input: Input<ThreadRpc, "decideOffer"> }
-  /** In the conversation of each owner. */
-  | { kind: "tell_owners"; input: { decisionId: string; text: string } }
   | { kind: "post"; threadId: string; input: OutboundIntent }
   | { kind: "decide_offer"; threadId: string; input: Input<ThreadRpc, "decideOffer"> }
   | { kind: "tell"; taskId: string; input: Input<WorkerSessionRpc, "tell"> }
@@ -65,7 +64,7 @@ export type EffectRow = {
 export type Question = {
   id: string;
   lane: Lane;
-  threads: { threadId: string; source: string; triggerId?: string; hops: number }[];
+  threads: Destination[];
   text: string;
 };
 
@@ -113,10 +112,10 @@ export function stripMarkers(text: string): string {
 /** Known before the decision is made: a draft of the words has it too. */
 export const outboundIdOf = (threadId: string, decisionId: string, part = ""): string => childId("out", threadId, decisionId, part);
 
-/** A `post` of a decision, in the manner of its thread's source. */
+/** [RD16] A `post` of a decision, to where a row of ours sends it, in the manner of its source. */
 export function postEffect(
   decisionId: string,
-  target: { threadId: string; source: string; hops: number },
+  { source, hops, ...named }: Destination,
   kind: OutboundIntent["kind"],
   text: string,
   about: { triggerId?: string; taskId?: string; reportId?: string; part?: string } = {},
@@ -124,15 +123,15 @@ export function postEffect(
   const { part, ...links } = about;
   return {
     kind: "post",
-    threadId: target.threadId,
+    threadId: named.threadId,
     input: {
-      id: outboundIdOf(target.threadId, decisionId, part),
-      threadId: target.threadId,
+      id: outboundIdOf(named.threadId, decisionId, part),
       kind,
-      ...fitted(stripMarkers(text), mannerOf(target.source)),
+      ...fitted(stripMarkers(text), mannerOf(source)),
+      ...named,
       ...links,
       decisionId,
-      hops: target.hops + 1,
+      hops: hops + 1,
     },
   };
 }
@@ -205,6 +204,11 @@ export const completeStart = (start: TaskStart, earlier: readonly EffectResult[]
 /** Effects that make a thread pass through; a turn waits for them, and their thread is held back until then. */
 export const flips = (effect: RouterEffect): boolean => effect.kind === "subscribe";
 
+/** [T13] What a task says waits until the thread is given to it. */
+export const isEarly = (effect: RouterEffect, pending: readonly Pick<EffectRow, "effect">[]): boolean =>
+  effect.kind === "post" &&
+  pending.some((row) => (row.effect.kind === "subscribe" || row.effect.kind === "open_topic") && row.effect.threadId === effect.threadId);
+
 /** The task that an effect sets to work, or gives to a person. */
 export const startedBy = (effect: RouterEffect): string | null =>
   effect.kind === "start" || effect.kind === "adopt" || effect.kind === "reopen" ? effect.taskId : null;
@@ -212,7 +216,6 @@ export const startedBy = (effect: RouterEffect): string | null =>
 /** Said by code, once an outage and thread: the message is kept, the model cannot answer yet. */
 export function tellWaiting(item: QueuedTrigger, text: string, turn: number): PlannedDecision {
   const id = makeId("dec", "waiting", item.id);
-  const target = { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
   return {
     id,
     turn,
@@ -223,6 +226,6 @@ export function tellWaiting(item: QueuedTrigger, text: string, turn: number): Pl
     reason: "the model cannot be reached; the message waits",
     authority: "public",
     threadId: item.threadId,
-    effects: [postEffect(id, target, "notice", text, { triggerId: item.id })],
+    effects: [postEffect(id, whereAsked(item.trigger), "notice", text)],
   };
 }

@@ -3,10 +3,12 @@
 import type { GateRule } from "../protocol/gate.ts";
 import type { Policy, PolicyChange } from "../protocol/policy.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
+import type { SavedIn } from "../protocol/speculation.ts";
 import { excerpt, markData } from "./context.ts";
 import { judge } from "./gate.ts";
 import { makeId } from "./ids.ts";
 import type { QueuedTrigger } from "./router.ts";
+import { whereAsked } from "./router-destination.ts";
 import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { chatPrefix, ruleWords } from "./router-policy-words.ts";
 import { visible } from "./structured.ts";
@@ -21,8 +23,8 @@ export type PolicyAct =
   | { do: "save"; id: string; rule: GateRule; by: string }
   | { do: "undo"; id: string; ruleId: string; by: string }
   | { do: "propose_policy"; id: string; change: PolicyChange }
-  | { do: "save_policy"; id: string; change: PolicyChange; by: string }
-  | { do: "undo_policy"; id: string; policyId: string; by: string }
+  | { do: "save_policy"; id: string; change: PolicyChange; by: string; savedIn?: SavedIn }
+  | { do: "undo_policy"; id: string; policyId: string; by: string; savedIn?: SavedIn }
   | { do: "list" };
 
 /** A preview is about what the owner has in mind now. */
@@ -38,13 +40,13 @@ export function planPolicy(
   decision: PlannedDecision,
 ): Planned {
   const { trigger } = said;
-  const target = { threadId: said.threadId, source: trigger.source, hops: trigger.hops };
   const act = (policy: PolicyAct, reason: string, result: object, proposal?: Proposal): Planned => {
-    const { input: post } = postEffect(decision.id, target, "notice", "", { triggerId: trigger.id });
+    const { input: post } = postEffect(decision.id, whereAsked(trigger), "notice", "");
     const effects = [{ kind: "policy" as const, threadId: said.threadId, input: { act: policy, post } }];
     return { decision: { ...decision, threadId: said.threadId, reason, effects, ...(proposal === undefined ? {} : { proposal }) }, result };
   };
   const by = trigger.principal.name;
+  const savedIn = { triggerId: trigger.id, source: trigger.source };
   if (input.list === true) return act({ do: "list" }, "listed the policies", { listed: true });
   if (input.confirm !== undefined || input.undo !== undefined) {
     const id = input.confirm ?? input.undo ?? "";
@@ -55,7 +57,7 @@ export function planPolicy(
     const proposal = view.proposals.find((each) => each.id === id || each.rule?.id === `${chatPrefix}${id}`);
     if (input.confirm === undefined) {
       if (proposal?.change !== undefined)
-        return act({ do: "undo_policy", id: proposal.id, policyId: proposal.change.id, by }, `took back ${id}`, { undoing: id });
+        return act({ do: "undo_policy", id: proposal.id, policyId: proposal.change.id, by, savedIn }, `took back ${id}`, { undoing: id });
       return act({ do: "undo", id, ruleId: proposal?.rule?.id ?? `${chatPrefix}${id}`, by }, `took back the rule ${id}`, { undoing: id });
     }
     if (proposal === undefined) return { refused: "There is no such proposal: propose it first." };
@@ -72,7 +74,7 @@ export function planPolicy(
       );
     if (proposal.change === undefined) return { refused: "There is nothing to save in it." };
     return act(
-      { do: "save_policy", id: proposal.id, change: proposal.change, by },
+      { do: "save_policy", id: proposal.id, change: proposal.change, by, savedIn },
       `saved the policy ${proposal.change.id}`,
       { saving: proposal.change.id },
       saved,

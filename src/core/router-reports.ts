@@ -3,7 +3,8 @@ import { limits } from "../protocol/limits.ts";
 import { finalStatuses, type Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
-import { isOpen, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { isOpen, isUnasked, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { whereAsked, whereReported } from "./router-destination.ts";
 import { isDocument, reportInForm } from "./router-manner.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 
@@ -117,13 +118,9 @@ function sayByCode(report: Report, task: KnownTask, kind: "relay" | "notice", re
     effects: [
       postEffect(
         id,
-        { threadId: report.threadId, source: task.source, hops: task.hops },
+        whereReported(report, task),
         kind,
         reportInForm(report, task.source, note === "" ? report.text : `${note}\n\n${report.text}`),
-        {
-          taskId: report.taskId,
-          reportId: report.id,
-        },
       ),
     ],
   };
@@ -144,7 +141,7 @@ export const relayUndecided = (item: QueuedReport, task: KnownTask | null, turn:
 export function escalate(item: QueuedTrigger, why: string, turn: number, nowMs: number, quiet = false): PlannedDecision {
   const id = makeId("dec", "escalate", item.id);
   const question = `${why} ${item.trigger.principal.name} wrote in ${item.trigger.source} ${item.trigger.place}: "${excerpt(item.trigger.text, 300)}"`;
-  const target = { threadId: item.threadId, source: item.trigger.source, hops: item.trigger.hops };
+  const to = whereAsked(item.trigger);
   return {
     id,
     turn,
@@ -156,14 +153,10 @@ export function escalate(item: QueuedTrigger, why: string, turn: number, nowMs: 
     authority: "public",
     threadId: item.threadId,
     effects:
-      quiet || item.lane === "public"
+      quiet || item.lane === "public" || isUnasked([item])
         ? []
-        : [
-            postEffect(id, target, "notice", "I could not decide what to do with this, so I have asked the team's operators.", {
-              triggerId: item.id,
-            }),
-          ],
-    question: { id, lane: item.lane, threads: [{ ...target, triggerId: item.id }], text: question },
+        : [postEffect(id, to, "notice", "I could not decide what to do with this, so I have asked the team's operators.")],
+    question: { id, lane: item.lane, threads: [to], text: question },
     notice: { id, atMs: nowMs, kind: "question", text: question, threadId: item.threadId },
   };
 }

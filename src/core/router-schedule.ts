@@ -9,6 +9,7 @@ import { atLeast } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import type { QueuedTrigger } from "./router.ts";
+import { whereScheduled } from "./router-destination.ts";
 import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { localTime, nextDue, readTime, scheduleIdOf, timeWords, triggerOfRun } from "./schedule.ts";
 
@@ -171,10 +172,9 @@ export const runDecision = (schedule: Schedule, run: ScheduleRun, turn: number):
 export function pausedDecision(schedule: Schedule, run: ScheduleRun, turn: number, nowMs: number): PlannedDecision {
   const id = makeId("dec", "schedule-paused", run.id);
   const text = `I have paused the schedule “${schedule.name}”: ${excerpt(schedule.why, 400)} Say “resume schedule ${schedule.name}” to go on.`;
-  const target = { threadId: schedule.thread.threadId, source: schedule.thread.source, hops: 0 };
   return {
     ...byCode(schedule, id, `paused “${schedule.name}” after repeated failure`, turn),
-    effects: [postEffect(id, target, "notice", text)],
+    effects: [postEffect(id, whereScheduled(schedule, run), "notice", text)],
     notice: { id, atMs: nowMs, kind: "fault", text, threadId: schedule.thread.threadId },
   };
 }

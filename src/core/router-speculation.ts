@@ -6,6 +6,7 @@ import type { Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { type KnownTask, laneOfReport } from "./router.ts";
+import { whereFound, whereSaved } from "./router-destination.ts";
 import { endSpeculation, withdrawOffer } from "./router-dispatch.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 import type { SpeculationStep } from "./speculation.ts";
@@ -37,8 +38,7 @@ export function endedDecision({ row, stop }: SpeculationStep, report: Report, ag
 /** [SP4] Its words, or its pull request, are held in the thread that it came from, until a person of the team releases or declines them. */
 export function offeredDecision(row: Speculation, report: Report, hops: number, turn: number): PlannedDecision {
   const id = makeId("dec", "speculation", report.id);
-  const place = { threadId: row.threadId, source: row.source, hops };
-  const { input } = postEffect(id, place, "offer", report.text, { taskId: row.taskId, reportId: report.id });
+  const { input } = postEffect(id, whereFound(row, report.id, hops), "offer", report.text);
   const { draft } = report;
   const what = draft === undefined ? `${row.title} — say it in ${row.place}?` : titleOfDraft(draft);
   const offer: Offer = {
@@ -116,18 +116,20 @@ export function mootDecision(row: Speculation, agentName: string, turn: number):
   };
 }
 
-/** [SP7] Said to the owners, and to whoever looks at a console. */
+/** [SP7] Said where an owner saved the policy, and to whoever looks at a console. */
 export function pausedDecision(row: Speculation, why: string, turn: number, nowMs: number): PlannedDecision {
   const id = makeId("dec", "speculation_paused", row.policy.id, row.policy.version);
   const text = `The policy “${row.policy.id}” starts no more work by itself: ${why}. Look at what it did in the console under Rules; saving the policy again starts it anew.`;
   const { taskId: _, threadId: _where, ...decision } = byCode(row, "team", turn);
+  const to = whereSaved(row.policy);
   return {
     ...decision,
     id,
     tool: "record",
     settles: [],
     reason: text,
-    effects: [{ kind: "tell_owners", input: { decisionId: id, text } }],
+    ...(to === null ? {} : { threadId: to.threadId }),
+    effects: to === null ? [] : [postEffect(id, to, "notice", text)],
     notice: { id, atMs: nowMs, kind: "fault", text },
   };
 }

@@ -55,6 +55,13 @@ export const allowingPolicy = (policies: readonly Policy[], id: string | undefin
 const names = (setting: SpeculationSetting, { source, place }: Pick<Trigger, "source" | "place">): boolean =>
   setting.places.some((each) => each.source === source && (each.place === "*" || each.place.toLowerCase() === place.toLowerCase()));
 
+/** [SP6] Why what was begun is not allowed any more; null while it is. */
+export function noLongerAllowed(policies: readonly Policy[], row: Pick<Speculation, "policy" | "source" | "place">): string | null {
+  const policy = allowingPolicy(policies, row.policy.id);
+  if (policy === null) return "its policy was switched off";
+  return names(policy.speculation, row) ? null : "its policy does not name that place any more";
+}
+
 /** A person of the team, or CI of our own branches. */
 const isTeams = ({ principal }: Trigger): boolean => principal.role !== "agent" && atLeast(authorityOf(principal), "member");
 
@@ -101,10 +108,10 @@ export function newSpeculation(
   { trigger, threadId, seq }: QueuedTrigger,
   nowMs: number,
 ): Speculation {
-  const { id, version, speculation } = policy;
+  const { id, version, speculation, savedIn } = policy;
   return {
     ...task,
-    policy: { id, version, maxWastedCalls: speculation.maxWastedCalls },
+    policy: { id, version, maxWastedCalls: speculation.maxWastedCalls, ...(savedIn === undefined ? {} : { savedIn }) },
     threadId,
     triggerId: trigger.id,
     seq,

@@ -1,6 +1,6 @@
 // A policy in plain language: what the router's model is told about when to act and when to be quiet. Versioned, switchable.
 import * as z from "zod/mini";
-import { type SpeculationSetting, speculationSetting } from "./speculation.ts";
+import { type SavedIn, type SpeculationSetting, speculationSetting } from "./speculation.ts";
 
 export const policyInput = z.object({
   /** A short name: decisions speak of it. */
@@ -24,7 +24,7 @@ export const policyChange = z.object({
 });
 export type PolicyChange = { id: string; text?: string; on?: boolean; speculation?: SpeculationSetting | null };
 
-export type Policy = { id: string; version: number; text: string; speculation?: SpeculationSetting };
+export type Policy = { id: string; version: number; text: string; speculation?: SpeculationSetting; savedIn?: SavedIn };
 /** A version as it is stored. */
 export type SavedPolicy = Policy & { enabled: boolean; savedBy: string; savedMs: number };
 

@@ -19,6 +19,9 @@ export const speculationSetting = z.object({
 });
 export type SpeculationSetting = z.infer<typeof speculationSetting>;
 
+/** The words by which an owner saved a policy in a conversation: what it says by itself is said there. */
+export type SavedIn = { triggerId: string; source: string };
+
 /** `accepted` to `expired` are what people made of an offer; `moot`: nobody needs it any more. */
 export type SpeculationOutcome =
   | "running"
@@ -36,7 +39,7 @@ export type SpeculationOutcome =
 export type Speculation = {
   taskId: string;
   title: string;
-  policy: { id: string; version: number; maxWastedCalls: number };
+  policy: { id: string; version: number; maxWastedCalls: number; savedIn?: SavedIn };
   decisionId: string;
   /** Where it came from: nobody there hears of it, unless its result is offered and released. */
   threadId: string;

@@ -90,6 +90,8 @@ export const policies = sqliteTable(
     savedMs: integer("saved_ms").notNull(),
     /** What it allows of speculation, as JSON; null: none. */
     speculation: text(),
+    /** The words by which an owner saved it in a conversation, as JSON; null: in the console. */
+    savedIn: text("saved_in"),
   },
   (table) => [primaryKey({ columns: [table.id, table.version] })],
 );

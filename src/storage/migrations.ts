@@ -6,6 +6,7 @@ import release from "../../migrations/0003_release.sql";
 import speculation from "../../migrations/0004_speculation.sql";
 import marks from "../../migrations/0005_marks.sql";
 import heldOffers from "../../migrations/0006_held-offers.sql";
+import savedIn from "../../migrations/0007_saved-in.sql";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
@@ -16,6 +17,7 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0004_speculation.sql", sql: speculation },
   { name: "0005_marks.sql", sql: marks },
   { name: "0006_held-offers.sql", sql: heldOffers },
+  { name: "0007_saved-in.sql", sql: savedIn },
 ];
 
 const ready = new WeakMap<D1Database, Promise<void>>();

@@ -3,7 +3,7 @@ import type { PolicyMarks } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Policy, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
 import type { RouterRpc } from "../protocol/rpc.ts";
-import type { SpeculationSetting } from "../protocol/speculation.ts";
+import type { SavedIn, SpeculationSetting } from "../protocol/speculation.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -15,11 +15,16 @@ const maxEnabled = 30;
 // Results only, never promises: a promise of one request must not be awaited by another.
 const known = new WeakMap<D1Database, { policies: Policy[]; untilMs: number }>();
 
-const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs, speculation";
-type Row = Omit<SavedPolicy, "enabled" | "speculation"> & { enabled: number; speculation: string | null };
-const toPolicy = ({ speculation, ...row }: Row): SavedPolicy => ({
+const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs, speculation, saved_in AS savedIn";
+type Row = Omit<SavedPolicy, "enabled" | "speculation" | "savedIn"> & {
+  enabled: number;
+  speculation: string | null;
+  savedIn: string | null;
+};
+const toPolicy = ({ speculation, savedIn, ...row }: Row): SavedPolicy => ({
   ...row,
   enabled: row.enabled === 1,
+  ...(savedIn === null ? {} : { savedIn: JSON.parse(savedIn) as SavedIn }),
   ...(speculation === null ? {} : { speculation: JSON.parse(speculation) as SpeculationSetting }),
 });
 
@@ -34,9 +39,7 @@ export async function policiesInForce(db: D1Database, nowMs: number): Promise<Po
       readTimeoutMs,
       "D1",
     );
-    policies = saved
-      .filter(({ enabled }) => enabled)
-      .map(({ id, version, text, speculation }) => ({ id, version, text, ...(speculation === undefined ? {} : { speculation }) }));
+    policies = saved.filter(({ enabled }) => enabled).map(({ enabled: _, savedBy: _by, savedMs: _at, ...policy }) => policy);
   } catch (error) {
     console.error(JSON.stringify({ at: "policies", using: policies.length, error: String(error) }));
   }
@@ -58,23 +61,35 @@ export async function policyVersions(db: D1Database, id: string): Promise<SavedP
   return results.map(toPolicy);
 }
 
-/** Saves the next version of a policy; `conflict` when another one was saved since the version that was edited. */
-export async function savePolicy(db: D1Database, input: PolicyInput, by: string, nowMs: number): Promise<SavedPolicy> {
+/**
+ * Saves the next version of a policy; `conflict` when another one was saved since the version that was edited. `savedIn`: the conversation
+ * in which an owner saved it.
+ */
+export async function savePolicy(
+  db: D1Database,
+  input: PolicyInput,
+  by: string,
+  nowMs: number,
+  savedIn: SavedIn | null = null,
+): Promise<SavedPolicy> {
   const others = (await listPolicies(db)).filter(({ id, enabled }) => enabled && id !== input.id);
   if (input.enabled && others.length >= maxEnabled)
     throw new Fault("conflict", `At most ${maxEnabled} policies can be on: switch one off first.`);
   const { id, version, text, enabled, speculation } = input;
   const saved = await db
     .prepare(
-      "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms, speculation) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6, ?7 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
+      "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms, speculation, saved_in) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6, ?7, ?8 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
     )
-    .bind(id, version, text, enabled ? 1 : 0, by, nowMs, speculation === undefined ? null : JSON.stringify(speculation))
+    .bind(
+      ...[id, version, text, enabled ? 1 : 0, by, nowMs],
+      ...[speculation ?? null, savedIn].map((part) => (part === null ? null : JSON.stringify(part))),
+    )
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "This policy was changed meanwhile. Look at its newest version and make your change again.");
   known.delete(db);
   const allows = speculation === undefined ? {} : { speculation };
-  return { id, version: version + 1, text, enabled, ...allows, savedBy: by, savedMs: nowMs };
+  return { id, version: version + 1, text, enabled, ...allows, ...(savedIn === null ? {} : { savedIn }), savedBy: by, savedMs: nowMs };
 }
 
 export type Mark = {

@@ -6,6 +6,7 @@ import { changed, changeWords, chatPrefix, listWords, ruleName, ruleWords, trial
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import type { PolicyInput } from "../protocol/policy.ts";
+import type { SavedIn } from "../protocol/speculation.ts";
 import { currentRules, putRuleFirst, removeRule } from "./gate-rules.ts";
 import { migrated } from "./migrations.ts";
 import { listPolicies, policyVersions, savePolicy } from "./policies.ts";
@@ -43,23 +44,29 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
       return `Say “confirm ${act.id}”, and I save ${words}.`;
     }
     case "save_policy": {
-      const { id, change, by } = act;
+      const { id, change, by, savedIn } = act;
       const [known] = await policyVersions(db, change.id);
       if (known?.savedBy.endsWith(`(${id})`)) return savedWords(known.id, known.version, known.enabled, id);
       const next = changed(known, change);
       if (next === null) return `There is no policy “${change.id}” to switch: nothing was saved.`;
-      const { version, enabled } = await save(db, { id: change.id, version: known?.version ?? 0, ...next }, `${by} (${id})`, nowMs);
+      const { version, enabled } = await save(
+        db,
+        { id: change.id, version: known?.version ?? 0, ...next },
+        `${by} (${id})`,
+        nowMs,
+        savedIn,
+      );
       return savedWords(change.id, version, enabled, id);
     }
     case "undo_policy": {
-      const { id, policyId, by } = act;
+      const { id, policyId, by, savedIn } = act;
       const [newest, before] = await policyVersions(db, policyId);
       if (newest?.savedBy.endsWith(`(undo ${id})`)) return `The policy “${policyId}” is as it was before.`;
       if (newest === undefined || !newest.savedBy.endsWith(`(${id})`))
         return `The policy “${policyId}” was changed again since: nothing was taken back. The console shows its versions.`;
       const { text, enabled, speculation } = before ?? { ...newest, enabled: false };
       const allows = speculation === undefined ? {} : { speculation };
-      await save(db, { id: policyId, version: newest.version, text, enabled, ...allows }, `${by} (undo ${id})`, nowMs);
+      await save(db, { id: policyId, version: newest.version, text, enabled, ...allows }, `${by} (undo ${id})`, nowMs, savedIn);
       return `The policy “${policyId}” is as it was before.`;
     }
   }
@@ -69,9 +76,9 @@ const savedWords = (policyId: string, version: number, on: boolean, id: string):
   `Saved: the policy “${policyId}” is ${on ? "on" : "off"}, version ${version}. To take it back, say “undo ${id}”.`;
 
 /** Somebody saved meanwhile: theirs is read with the next attempt. */
-async function save(db: D1Database, input: PolicyInput, by: string, nowMs: number): ReturnType<typeof savePolicy> {
+async function save(db: D1Database, input: PolicyInput, by: string, nowMs: number, savedIn?: SavedIn): ReturnType<typeof savePolicy> {
   try {
-    return await savePolicy(db, input, by, nowMs);
+    return await savePolicy(db, input, by, nowMs, savedIn);
   } catch (error) {
     const fault = asFault(error);
     if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });

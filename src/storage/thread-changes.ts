@@ -179,6 +179,9 @@ export function post(
   // What was asked elsewhere is never answered here, whatever the caller believed.
   if (intent.threadId !== threadId || (asked !== threadId && asked !== rootThreadId))
     throw new Fault("conflict", `${intent.id} answers ${intent.triggerId ?? intent.threadId}, which is not in ${threadId}.`);
+  // [T13] Nor does anybody speak here by themselves: only a task that this thread was given to.
+  if (intent.triggerId === undefined && !store.subscriptions().some(({ taskId }) => taskId === intent.taskId))
+    throw new Fault("conflict", `${intent.id} answers nothing in ${threadId}, and is of no task that this thread was given to.`);
   const text = inManner(intent.text, source);
   const asking = intent.triggerId === undefined ? null : store.log.byKey(intent.triggerId)?.event;
   const inReplyTo = asking?.kind === "thread.accepted" ? reviewCommentOf(asking.trigger) : undefined;

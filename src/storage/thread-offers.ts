@@ -1,7 +1,7 @@
 // Offers of a Thread: they wait here until somebody releases or declines them. A released one enters the outbound ledger once; the task
 // that made it, and the consoles, hear what becomes of it until they have it.
 
-import { threadIdOf } from "../core/ids.ts";
+import { ownerOf, threadIdOf } from "../core/ids.ts";
 import { decideOn, readOf, releasedBefore, releasedByItself } from "../core/offer.ts";
 import { plainLine, revealed, visible } from "../core/structured.ts";
 import { webSource } from "../core/thread.ts";
@@ -40,8 +40,11 @@ export function takeOffer(room: ThreadRoom, threadId: ThreadId, { offer: given, 
   if (!place) throw new Fault("not_found", `There is no thread ${threadId}.`);
   if (given.outbound.threadId !== threadId || threadIdOf(place.source, place.place, place.threadKey) !== threadId)
     throw new Fault("conflict", `${id} belongs to ${given.outbound.threadId}, not to ${threadId}.`);
-  // [W27] What a task only asked to follow is none of its threads. The router's own offers concern the thread that they come from.
-  if (!given.personOnly && about === undefined && !store.subscriptions().some(({ taskId }) => taskId === given.from.taskId))
+  // [W27] What a task only asked to follow is none of its threads. [T13] What nobody asked for waits where it comes from.
+  const follows = store.subscriptions().some(({ taskId }) => taskId === given.from.taskId);
+  if (given.personOnly && !follows && ownerOf(given.outbound.triggerId ?? "", "thr") !== threadId)
+    throw new Fault("conflict", `${id} comes from nothing in ${threadId}.`);
+  if (!given.personOnly && about === undefined && !follows)
     throw new Fault("forbidden", `${given.from.taskId} does not follow ${threadId}: it proposes only in its own threads.`);
   // Where it would go stands in the title by code's word, not by the task's.
   const where = place.source === webSource ? "" : ` · ${place.place} ${place.threadKey.replace(":", " ")}`;

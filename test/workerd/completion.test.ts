@@ -2,7 +2,7 @@ import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { member, reportOf, taskOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
-import { append, decisions, events, newLab, rows, saidIn, script, settled } from "./router-lab.ts";
+import { append, decisions, events, give, newLab, rows, saidIn, script, settled } from "./router-lab.ts";
 
 test.each([
   ["done", "done", 0.9],
@@ -15,6 +15,7 @@ test.each([
     const lab = await newLab();
     const { trigger } = await append({ name: lab.token, by: member, thread: `${lab.token}t`, text: lab.token });
     const task = taskOf(lab.token, { threadId: trigger.threadId, source: "github" });
+    await give(trigger.threadId, task.id);
     const report = reportOf({ task, kind, status, text: `It ended ${lab.token}.`, ...(confidence === undefined ? {} : { confidence }) });
     await script(lab.token, [{ calls: [{ tool: "relay", input: { settles: [report.id], report: report.id } }] }]);
     await Promise.all([lab.router.report(report), lab.router.report(report)]);

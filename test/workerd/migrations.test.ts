@@ -19,6 +19,7 @@ test("twenty isolates that migrate at once leave each migration applied once", a
     { name: "0004_speculation.sql" },
     { name: "0005_marks.sql" },
     { name: "0006_held-offers.sql" },
+    { name: "0007_saved-in.sql" },
   ]);
 });
 

@@ -2,6 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect } from "vitest";
+import { makeId } from "../../src/core/ids.ts";
 import type { EffectRow } from "../../src/core/router-plan.ts";
 import { type Env, readConfig, routerName } from "../../src/env.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
@@ -80,6 +81,10 @@ export async function append(parts: TriggerParts): Promise<{ trigger: Trigger; r
   const seq = "seq" in appended ? appended.seq : 0;
   return { trigger, row: { kind: "trigger", seq, atMs: Date.now(), trigger, verdict } };
 }
+
+/** The thread is the task's, as a dispatch makes it. */
+export const give = (threadId: string, taskId: string): Promise<unknown> =>
+  objects.THREAD.getByName(threadId).subscribe({ taskId, decisionId: makeId("dec", taskId) });
 
 /** Appends to the thread and delivers to the lab's router. */
 export async function say(lab: Lab, parts: TriggerParts): Promise<Trigger> {

@@ -2,7 +2,21 @@ import { evictDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { guest, machineOf, member, reportOf, taskOf, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
-import { bodies, decided, decisions, effects, events, messagesOf, newLab, objects, saidIn, say, script, settled } from "./router-lab.ts";
+import {
+  bodies,
+  decided,
+  decisions,
+  effects,
+  events,
+  give,
+  messagesOf,
+  newLab,
+  objects,
+  saidIn,
+  say,
+  script,
+  settled,
+} from "./router-lab.ts";
 
 const byOf = (token: string) => ({ ...member, id: `prs_${token}` });
 const record = { tool: "record", input: { settles: ["$trg"], reason: "kept" } };
@@ -248,6 +262,7 @@ test("a confident result of the thread's only task is relayed by code exactly on
   const task = taskOf(lab.token, { threadId: topic.threadId, source: "github" });
   await script(lab.token, [{ calls: [record] }]);
   await decided(lab, topic.id);
+  for (const name of [lab.token, `${lab.token}2`]) await give(topic.threadId, taskOf(name).id);
   const done = reportOf({ task, text: `Seven pass ${lab.token}.`, confidence: 0.9 });
   await Promise.all([lab.router.report(done), lab.router.report(done)]);
   await settled(lab);

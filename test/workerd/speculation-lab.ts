@@ -3,7 +3,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { vi } from "vitest";
 import { childId } from "../../src/core/ids.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
-import type { Speculation, SpeculationSetting } from "../../src/protocol/speculation.ts";
+import type { SavedIn, Speculation, SpeculationSetting } from "../../src/protocol/speculation.ts";
 import type { Report, TaskStart } from "../../src/protocol/task.ts";
 import { policiesInForce, savePolicy } from "../../src/storage/policies.ts";
 import { member, type TriggerParts, triggerOf } from "../support/router-fixtures.ts";
@@ -17,7 +17,7 @@ export const setting: SpeculationSetting = {
 };
 
 /** A policy of this lab's own. */
-export async function allow(lab: Lab, parts: Partial<SpeculationSetting> = {}): Promise<string> {
+export async function allow(lab: Lab, parts: Partial<SpeculationSetting> = {}, savedIn?: SavedIn): Promise<string> {
   await policiesInForce(objects.DB, Date.now());
   const id = `p-${lab.token}`;
   await savePolicy(
@@ -25,6 +25,7 @@ export async function allow(lab: Lab, parts: Partial<SpeculationSetting> = {}): 
     { id, version: 0, text: "Look for causes early.", enabled: true, speculation: { ...setting, ...parts } },
     "operator",
     Date.now(),
+    savedIn,
   );
   return id;
 }

@@ -133,12 +133,16 @@ test("[SP6] when its thread is closed it is stopped, and so is one whose policy 
   expect(await saidIn(closed.trigger.threadId)).toEqual([]);
 });
 
-test("[SP7] a policy that wastes too much pauses itself and says so to the owners, until it is saved again", async () => {
+test("[SP7] [Q6] a policy that wastes too much pauses itself and says so where an owner saved it, and nowhere else, until it is saved again", async () => {
   const lab = await newLab();
-  const policy = await allow(lab, { maxWastedCalls: 4, callsPerDay: 100 });
-  const boss = `prs_${lab.token}`;
-  await objects.DB.prepare("INSERT INTO people (id, name, role, created_ms) VALUES (?, 'boss', 'owner', 1)").bind(boss).run();
-  await append({ name: `${lab.token}hello`, by: { role: "owner", id: boss, name: "boss" }, text: "hello" });
+  const [boss, other] = [`prs_${lab.token}`, `prs_${lab.token}other`];
+  const said = [];
+  for (const id of [boss, other]) {
+    await objects.DB.prepare("INSERT INTO people (id, name, role, created_ms) VALUES (?, 'boss', 'owner', 1)").bind(id).run();
+    said.push(await append({ name: `${id}hello`, by: { role: "owner", id, name: "boss" }, text: "hello" }));
+  }
+  const savedIn = { triggerId: said[0]?.trigger.id ?? "", source: "web" };
+  const policy = await allow(lab, { maxWastedCalls: 4, callsPerDay: 100 }, savedIn);
   for (const name of ["one", "two"]) {
     const { decision } = await speculate(lab, name, { policy, title: name });
     await settled(lab);
@@ -149,6 +153,7 @@ test("[SP7] a policy that wastes too much pauses itself and says so to the owner
   expect((await saidIn(rootThreadIdOf(boss))).map(({ text }) => text)).toEqual([
     expect.stringContaining("6 model calls were spent for nothing"),
   ]);
+  expect(await saidIn(rootThreadIdOf(other))).toEqual([]);
   const { figures } = await lab.router.speculation();
   expect(figures.find(({ policyId }) => policyId === policy)).toMatchObject({
     wastedCalls: 6,
@@ -158,6 +163,32 @@ test("[SP7] a policy that wastes too much pauses itself and says so to the owner
   await savePolicy(objects.DB, { id: policy, version: 1, text: "x", enabled: true, speculation: setting }, "operator", Date.now());
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 20_000 });
   expect((await speculate(lab, "four", { policy, title: "four" })).decision.tool).toBe("dispatch");
+});
+
+test("[SP7] [RD16] one that was saved in the console says it there alone", async () => {
+  const lab = await newLab();
+  const policy = await allow(lab, { maxWastedCalls: 2, callsPerDay: 100 });
+  const { decision } = await speculate(lab, "one", { policy, title: "one" });
+  await settled(lab);
+  await lab.router.report(await reportOn(lab, decision.taskId ?? "", { kind: "failed", status: "failed", text: "one" }));
+  await settled(lab);
+  await evictDurableObject(lab.router as never);
+  expect((await effects(lab)).filter(({ kind }) => kind !== "start" && kind !== "board")).toEqual([]);
+  const { notices } = await objects.BOARD.getByName("board").snapshot();
+  expect(notices.filter(({ text }) => text.includes(policy))).toMatchObject([{ kind: "fault" }]);
+});
+
+test("[SP6] [RD16] what a policy started for a place ends when the policy names that place no more", async () => {
+  const lab = await newLab();
+  const policy = await allow(lab);
+  const { decision } = await speculate(lab, "narrow", { policy });
+  await settled(lab);
+  const places = [{ source: "github", place: "acme/other" }];
+  await savePolicy(objects.DB, { id: policy, version: 1, text: "x", enabled: true, speculation: { ...setting, places } }, "o", Date.now());
+  await evictDurableObject(lab.router as never);
+  await modelTimeout(lab, 2_000);
+  await look(lab);
+  expect(await rowOf(lab, decision.taskId)).toMatchObject({ outcome: "moot", why: expect.stringContaining("does not name that place") });
 });
 
 test("[SP5] a member who asks for the same takes the task over: it follows their thread, and one worker does it once", async () => {
@@ -245,7 +276,8 @@ test("[SP1] an owner lets it happen in the chat, by confirming what was shown; a
   await evictDurableObject(lab.router as never);
   await modelTimeout(lab, 2_000);
   await ask("o2", owner, `confirm ${proposal}`, { confirm: proposal });
-  expect((await inForce())?.speculation).toEqual(setting);
+  const savedIn = { triggerId: triggerOf({ name: `${lab.token}o2`, by: { ...owner, id: `prs_owner${lab.token}` } }).id, source: "web" };
+  expect(await inForce()).toMatchObject({ speculation: setting, savedIn });
   await ask("o3", owner, `undo ${proposal}`, { undo: proposal });
   expect(await inForce()).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 // What tests of a Thread need: triggers of their own, the object by its id, and its log.
 import { vi } from "vitest";
-import { makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
+import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import type { Logged, ThreadEvent } from "../../src/protocol/events.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { ThreadRpc } from "../../src/protocol/rpc.ts";
@@ -43,9 +43,11 @@ export function triggerIn(
 
 export const verdict = (outcome: Outcome): Verdict => ({ outcome, rule: `rule.${outcome}`, reason: "a test" });
 
+/** An answer to something of its thread, or what a task says. */
 export const intent = (threadId: string, more: Partial<OutboundIntent> = {}): OutboundIntent => ({
   id: makeId("out", uniqueName()),
   threadId,
+  ...(more.taskId === undefined ? { triggerId: childId("trg", threadId, "asked") } : {}),
   kind: "reply",
   text: "Understood.",
   decisionId: "dec_test",

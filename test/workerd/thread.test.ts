@@ -425,6 +425,33 @@ describe("saying something", () => {
     expect(await stateOf(where.threadId)).toEqual([]);
   });
 
+  test("[T13] [Q6] what answers nothing here is said only of a task that the thread was given to, also after an eviction and after that task's end", async () => {
+    watchWorkers();
+    const [where, other] = [await open(), await open()];
+    const [taskId, stranger] = [makeId("tsk", uniqueName()), makeId("tsk", uniqueName())];
+    await subscribe(other.threadId, stranger, triggerIn(other, "d1").id);
+    const say = (more: object) => threadOf(where.threadId).post(intent(where.threadId, more));
+    const refused = [{ triggerId: undefined }, { taskId: stranger }, { taskId }];
+    for (const more of refused) expect(await refusal(say(more))).toMatch(/is of no task that this thread was given to/);
+    await subscribe(where.threadId, taskId, triggerIn(where, "d1").id);
+    await say({ taskId });
+    await threadOf(where.threadId).unsubscribe({ taskId, reason: "done" });
+    await evictDurableObject(stubOf(where.threadId));
+    expect(await refusal(say({ taskId: stranger }))).toMatch(/is of no task/);
+    await say({ taskId });
+    expect(await eventsOf(where.threadId, "thread.outbound")).toHaveLength(2);
+    // An offer that nobody asked for waits where it comes from.
+    const from = { taskId: stranger, authority: "member" as const, tainted: false, source: "github", place: where.place };
+    const offer = (from_: typeof where) => ({
+      outbound: intent(where.threadId, { kind: "offer", taskId: stranger, triggerId: triggerIn(from_, "d1").id }),
+      title: "t",
+      from,
+      personOnly: true as const,
+    });
+    expect(await refusal(threadOf(where.threadId).offer({ offer: offer(other) }))).toMatch(/comes from nothing in/);
+    expect(await threadOf(where.threadId).offer({ offer: offer(where) })).toMatchObject({ state: "held" });
+  });
+
   test("what is said reaches subscribers as context, and never the router", async () => {
     watchWorkers();
     const where = await open();

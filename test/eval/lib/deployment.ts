@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Miniflare } from "miniflare";
-import { ownerOf, threadIdOf, triggerIdOf } from "../../../src/core/ids.ts";
+import { childId, ownerOf, threadIdOf, triggerIdOf } from "../../../src/core/ids.ts";
 import { routerName } from "../../../src/env.ts";
 import { WidgetClient } from "../../../src/local/widget-client.ts";
 import { startWorker } from "../../../src/local/worker.ts";
@@ -209,7 +209,8 @@ export class EvalDeployment {
       else {
         // Nothing can be said in a thread in which nothing has happened.
         if (n === 0) await said("dev1", "", "opened", earlier.length);
-        await thread.post({ id: `out_${at.threadId.slice(4)}-${n}`, threadId: at.threadId, kind: "reply", text, hops: 0 });
+        const asked = { triggerId: childId("trg", at.threadId, n) };
+        await thread.post({ id: `out_${at.threadId.slice(4)}-${n}`, threadId: at.threadId, ...asked, kind: "reply", text, hops: 0 });
       }
     }
   }

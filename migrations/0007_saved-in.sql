@@ -1,0 +1,1 @@
+ALTER TABLE `policies` ADD `saved_in` text;
