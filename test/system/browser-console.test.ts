@@ -244,7 +244,7 @@ test("a search from any page finds tasks, what the router keeps and what is set 
   const { page, problems } = await operator({}, "#/machines");
   await page.keyboard.press("/");
   await page.keyboard.type("hello-from-the-console-test");
-  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).waitFor();
+  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).first().waitFor();
   await page.locator(".found", { hasText: "Decision" }).first().waitFor();
   await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("search");
   const hash = new URL(page.url()).hash;
@@ -252,7 +252,7 @@ test("a search from any page finds tasks, what the router keeps and what is set 
   await page.getByRole("heading", { name: "Connect a machine" }).waitFor();
   await expect.poll(() => page.getByLabel("Search everything", { exact: false }).inputValue()).toBe("");
   await page.goto(`${system.origin}/console${hash}`);
-  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).waitFor();
+  await page.locator(".task-row", { hasText: "hello-from-the-console-test" }).first().waitFor();
   await page.getByLabel("Search everything", { exact: false }).fill("rule signed bot");
   await page.getByLabel("Search everything", { exact: false }).fill("rule generic.bot");
   const rule = page.locator(".found", { hasText: "generic.bot" });

@@ -13,7 +13,7 @@ import type {
   TasksAnswer,
 } from "../../protocol/console.ts";
 import type { SchedulesAnswer } from "../../protocol/schedule.ts";
-import { filterTasks, linkOf, mergeTasks, sortTasks } from "./model.ts";
+import { filterTasks, holdsWords, linkOf, mergeTasks, sortTasks } from "./model.ts";
 import { Ago, Empty, type Loaded, Panel, TaskRow, useAnswer } from "./parts.tsx";
 import { findSetUps } from "./search-model.ts";
 import { query } from "./store.ts";
@@ -99,10 +99,14 @@ export function SearchPage(props: { board: BoardState }) {
       </Panel>
     );
   const tasks = sortTasks(filterTasks(mergeTasks(props.board.tasks, stored?.tasks ?? []), words)).slice(0, shownTasks);
-  const hits = (found?.answer.hits ?? []).filter(({ id }) => !tasks.some((task) => task.taskId === id));
-  const more = Math.max(0, (found?.answer.total ?? 0) - (found?.answer.hits.length ?? 0));
+  const answered = found?.words === words;
+  // Of the answer before, only what holds the new words too: the keyboard must not be led to a row that is about to go.
+  const hits = (found?.answer.hits ?? []).filter(
+    ({ id, title, text }) => !tasks.some((task) => task.taskId === id) && (answered || holdsWords(`${title} ${text}`, words)),
+  );
+  const more = answered ? Math.max(0, found.answer.total - found.answer.hits.length) : 0;
   const lines = findSetUps(setUps, words);
-  const settled = found?.words === words && stored !== undefined;
+  const settled = answered && stored !== undefined;
   return (
     <div class="stack">
       {tasks.length === 0 ? null : (
