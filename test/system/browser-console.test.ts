@@ -74,6 +74,8 @@ test("a console that nobody has signed in to is asked nothing that it must refus
   page.on("pageerror", (error) => errors.push(error.message));
   await page.goto(`${system.origin}/console`);
   await signIn(page);
+  // What was asked before the end of the session is answered before it.
+  await page.waitForLoadState("networkidle");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Operator token").waitFor();
   await page.reload();
