@@ -545,6 +545,8 @@ it.each([
   ["many empty lines", `run ${"\n".repeat(25_000)}!`],
   ["many short blanks", `run ${`${"\n".repeat(39)}x`.repeat(600)}!`],
   ["a long blank before much to remember", `remember ${" ".repeat(25_000)}${"a".repeat(600)}`],
+  ["many marks", `run ${"?!".repeat(15_000)}x`],
+  ["many backticks", `run ${"`".repeat(30_000)}!`],
   ["a long blank in a policy", `policy a: ${" ".repeat(20_000)}${"a".repeat(3_000)}`],
 ])("[T10] %s in a guest's message cost no time to speak of", (_what, text) => {
   const items = [trigger(text, { from: { role: "guest", name: "G" } })];

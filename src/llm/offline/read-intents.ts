@@ -21,13 +21,16 @@ const codeMarks = /⟦(\d+)⟧/g;
 
 type Reading = { codes: string[]; data: MarkedText["data"] };
 
-/** No form needs a long blank, and many would look at each of its signs again and again: whoever may write could stop us by it. */
-export const shortBlanks = (text: string): string => text.replace(/\s{40,}/g, (blank) => (blank.includes("\n") ? "\n\n" : " "));
+/** No form needs a long run of blanks or marks, and many would look at each of them again and again: whoever may write could stop us by it. */
+export const shortRuns = (text: string): string =>
+  text
+    .replace(/\s{40,}/g, (blank) => (blank.includes("\n") ? "\n\n" : " "))
+    .replace(/[.!?…]{40,}|[`"'“”„]{40,}/g, (marks) => marks.slice(0, 39));
 
 /** Every request of a text, in its order. Words of a machine's name (`on studio-laptop`) are left out. */
 export function readIntents(marked: MarkedText, machineNames: readonly string[] = []): Intent[] {
   const codes: string[] = [];
-  let text = shortBlanks(marked.text)
+  let text = shortRuns(marked.text)
     .replace(/\r\n?/g, "\n")
     .replace(/[⟦⟧]/g, "")
     .replace(/(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)/g, (_, _ticks: string, code: string) => `⟦${codes.push(code.trim()) - 1}⟧`)

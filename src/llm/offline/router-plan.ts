@@ -7,10 +7,8 @@ import type { Answer, Chat } from "./chat.ts";
 import { asksWhatIsKept, factsFound, listFacts } from "./facts.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
-
 import { planTimed, type Schedules, timeForms } from "./plan-schedule.ts";
-import { readIntents, shortBlanks } from "./read-intents.ts";
-
+import { readIntents, shortRuns } from "./read-intents.ts";
 import { lineToConfirm, readPolicy } from "./read-policy.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
@@ -90,7 +88,7 @@ export function planRouter(chat: Chat): Answer {
   // Items that joined the turn came in a message of their own.
   const items = turns.filter(({ turn }) => turn === last.turn).flatMap((each) => each.items);
   const calls = items.flatMap((item): Call[] => {
-    if (isTrigger(item)) return decide({ ...item, text: shortBlanks(item.text) }, view);
+    if (isTrigger(item)) return decide({ ...item, text: shortRuns(item.text) }, view);
     // Reports that reach the model wait for a word to people: theirs is ready to show.
     if (item.item === "report" && item.kind === "proposal")
       return [{ tool: "record", input: { settles: [item.id], reason: "a person of the team decides about it" } }];
