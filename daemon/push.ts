@@ -72,11 +72,14 @@ function placeOf(url: string): string {
 /** The commit that a folder's repository stands on, or a named one of it; and where its tasks push to. */
 async function commitIn(
   home: Home,
-  { folder, root, granted, sha: named }: Where & { sha?: string },
+  { folder, root, granted, sha: named, held = false }: Where & { sha?: string; held?: boolean },
 ): Promise<{ sha: string; common: string; url: string }> {
   const common = await git(["rev-parse", "--path-format=absolute", "--git-common-dir"], folder);
   if (common === null || !isInside(root, realpathSync(common)))
     throw new Fault("bad_input", "There is no git repository in this folder, or it lies outside the granted folder.");
+  // Of any other repository a command can change the address (see git-guard.ts), and whoever releases a draft reads only its place.
+  if (held && realpathSync(common) !== join(realpathSync(root), ".git"))
+    throw new Fault("forbidden", "A draft is kept only of the granted folder's own repository: grant the folder of this one itself.");
   const sha = await git(["rev-parse", "--verify", `${named ?? "HEAD"}^{commit}`], folder);
   if (sha === null || !/^[0-9a-f]{40,64}$/.test(sha))
     throw new Fault(
@@ -113,7 +116,7 @@ type Script = { script: string; env: Record<string, string> };
 
 /** What a push from here would push, and a script that prints its changes since it left the remote's branch, as this machine knows that. No remote is asked. */
 export async function planKeep(home: Home, where: Where, branch: string): Promise<Script & { kept: NonNullable<CommandResult["kept"]> }> {
-  const { sha, common, url } = await commitIn(home, where);
+  const { sha, common, url } = await commitIn(home, { ...where, held: true });
   const ref = async (name: string): Promise<string | null> => git(["rev-parse", "--verify", "--symbolic-full-name", name], where.folder);
   const head =
     (await ref("refs/remotes/origin/HEAD")) ?? (await ref("refs/remotes/origin/main")) ?? (await ref("refs/remotes/origin/master"));
@@ -140,7 +143,7 @@ export async function planPush(
   branch: string,
   only?: { sha: string; place: string },
 ): Promise<Script & { pushed: NonNullable<CommandResult["pushed"]> }> {
-  const { sha, common, url } = await commitIn(home, { ...where, ...(only === undefined ? {} : { sha: only.sha }) });
+  const { sha, common, url } = await commitIn(home, { ...where, ...(only === undefined ? {} : { sha: only.sha, held: true }) });
   const place = placeOf(url);
   if (only !== undefined && only.place !== place)
     throw new Fault(

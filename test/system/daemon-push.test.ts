@@ -96,6 +96,34 @@ describe.each(each)("in a folder that may push (%s)", (mode) => {
     expect(await refused({ sha: "f".repeat(40) })).toContain("not in this repository any more");
   });
 
+  test("[SP8] of a repository that a command made, whose address is the command's, no draft is kept and none is pushed", async () => {
+    const made = await clone();
+    await made.start(mode).line("connected");
+    const { cloud, lab, branch, remote } = made;
+    const strange = join(lab.dir, "evil", "acme", "app.git");
+    execFileSync("git", ["init", "-q", "--bare", strange]);
+    const as = "git -c user.name=t -c user.email=t@x.y";
+    for (const [where, make] of [
+      ["nested", "git init -q nested && cd nested"],
+      [".git/modules/nested", "git init -q --bare .git/modules/nested && cd .git/modules/nested"],
+    ] as const) {
+      const commit =
+        where === "nested"
+          ? `${as} commit -q --allow-empty -m x`
+          : `git update-ref HEAD $(${as} commit-tree -m x $(git mktree < /dev/null))`;
+      const ran = await cloud.resultOf(cloud.shell(`${make} && git remote add origin ${strange} && ${commit}`));
+      expect(ran.exitCode).toBe(0);
+      const sha = headOf(join(lab.work, where), "HEAD");
+      expect(sha).toMatch(/^[0-9a-f]{40}$/);
+      for (const spec of [{ kind: "keep" }, { kind: "push_kept", sha, place: "acme/app" }]) {
+        const order = { workspace: "work", branch, cwd: where, ...spec } as CommandSpec;
+        const result = await cloud.resultOf(cloud.order(order, { taskId: made.taskId }));
+        expect(result).toMatchObject({ outcome: "refused", reason: expect.stringContaining("the granted folder's own repository") });
+      }
+    }
+    for (const each of [strange, remote]) expect(headOf(each, `refs/heads/${branch}`)).toBe("");
+  });
+
   test("what a program prints makes no push: only the daemon's own word does", async () => {
     const made = await clone();
     await made.start(mode).line("connected");
