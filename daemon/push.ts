@@ -114,26 +114,39 @@ async function lent(home: Home, common: string): Promise<{ call: string; env: Re
 
 type Script = { script: string; env: Record<string, string> };
 
-/** What a push from here would push, and a script that prints its changes since it left the remote's branch, as this machine knows that. No remote is asked. */
+/** The same, with what reaches the owner's agents and keyrings: for a script that asks the remote. */
+async function reaching(home: Home, common: string): Promise<Awaited<ReturnType<typeof lent>>> {
+  const { call, env } = await lent(home, common);
+  const access = ownersAccess.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  return { call, env: { ...env, GIT_ALLOW_PROTOCOL: "https:http:ssh:file", ...Object.fromEntries(access) } };
+}
+
+/**
+ * What a push from here would push, and a script that prints its changes since the remote's own branch. The remote is asked: what the
+ * project's repository remembers of it a command can write, and could hide by it what it changes.
+ */
 export async function planKeep(home: Home, where: Where, branch: string): Promise<Script & { kept: NonNullable<CommandResult["kept"]> }> {
   const { sha, common, url } = await commitIn(home, { ...where, held: true });
   const ref = async (name: string): Promise<string | null> => git(["rev-parse", "--verify", "--symbolic-full-name", name], where.folder);
   const head =
     (await ref("refs/remotes/origin/HEAD")) ?? (await ref("refs/remotes/origin/main")) ?? (await ref("refs/remotes/origin/master"));
   const base = /^refs\/remotes\/origin\/(\S{1,300})$/.exec(head ?? "")?.[1];
-  const from = base === undefined ? null : await git(["merge-base", sha, `refs/remotes/origin/${base}`], where.folder);
-  if (base === undefined || from === null || !/^[0-9a-f]{40,64}$/.test(from))
+  if (base === undefined)
     throw new Fault(
       "bad_input",
       "This machine does not know what the remote has, so it cannot say what a push would change: git fetch origin first.",
     );
-  const { call, env } = await lent(home, common);
+  const { call, env } = await reaching(home, common);
+  const known = quoted(`refs/kept/${branch}`);
   const changes = "diff-tree -r --patch-with-stat --no-color --no-ext-diff --no-textconv";
-  return {
-    script: `echo ${quoted(`Commit ${sha} is kept here; nothing was pushed. Its changes since ${base} at ${from.slice(0, 10)}:`)}; ${call} ${changes} ${from} ${sha}`,
-    env,
-    kept: { sha, branch, place: placeOf(url), base },
-  };
+  const script = [
+    `${call} fetch -q --no-tags --no-write-fetch-head --no-auto-gc ${quoted(url)} ${quoted(`+refs/heads/${base}:refs/kept/${branch}`)} || exit`,
+    `from=$(${call} merge-base ${sha} ${known}) || { echo ${quoted(`It has nothing in common with ${base} of the remote.`)}; exit 1; }`,
+    `${call} update-ref -d ${known}`,
+    `echo ${quoted(`Commit ${sha} is kept here; nothing was pushed. Its changes since ${base} at`)} "$(printf %.10s "$from"):"`,
+    `${call} ${changes} "$from" ${sha}`,
+  ].join("\n");
+  return { script, env, kept: { sha, branch, place: placeOf(url), base } };
 }
 
 /** What is pushed, and the script that does it: from where the folder stands now, or (`only`) that commit to that place. */
@@ -150,12 +163,7 @@ export async function planPush(
       "forbidden",
       `origin is ${place || "no repository with an owner and a name"} by now, not ${only.place}: nothing is pushed.`,
     );
-  const { call, env } = await lent(home, common);
-  env.GIT_ALLOW_PROTOCOL = "https:http:ssh:file";
-  for (const name of ownersAccess) {
-    const value = process.env[name];
-    if (value !== undefined) env[name] = value;
-  }
+  const { call, env } = await reaching(home, common);
   const to = quoted(url);
   return {
     // No force: what somebody else put on the branch stays.

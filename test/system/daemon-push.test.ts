@@ -124,6 +124,27 @@ describe.each(each)("in a folder that may push (%s)", (mode) => {
     for (const each of [strange, remote]) expect(headOf(each, `refs/heads/${branch}`)).toBe("");
   });
 
+  test("[SP8] [O12] a command that moves what its repository remembers of the remote hides nothing that a draft changes", async () => {
+    const made = await clone();
+    await made.start(mode).line("connected");
+    const { cloud, remote, branch, lab } = made;
+    const commit = (name: string) =>
+      `echo ${name}-line > ${name}; git add ${name}; git -c user.name=t -c user.email=t@x.y commit -qm ${name}`;
+    const ran = await cloud.resultOf(cloud.shell(`${commit("hidden")}; git update-ref refs/remotes/origin/main HEAD; ${commit("shown")}`));
+    expect(ran.exitCode).toBe(0);
+    const order = () => cloud.resultOf(cloud.order({ kind: "keep", workspace: "work", branch }, { taskId: made.taskId }));
+    const kept = await order();
+    const shown = cloud.orders.get(kept.commandId)?.output.toString("utf8");
+    expect(shown).toContain(`since main at ${headOf(remote, "main").slice(0, 10)}:`);
+    for (const line of ["+hidden-line", "+shown-line"]) expect(shown).toContain(line);
+    // A branch that the remote has not says nothing of it.
+    git(lab.work, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/made-up");
+    git(lab.work, "update-ref", "refs/remotes/origin/made-up", "HEAD");
+    const none = await order();
+    expect(none.exitCode).not.toBe(0);
+    expect(none.kept).toBeUndefined();
+  });
+
   test("what a program prints makes no push: only the daemon's own word does", async () => {
     const made = await clone();
     await made.start(mode).line("connected");
