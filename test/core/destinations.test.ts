@@ -154,7 +154,8 @@ const causes: ((where: Conversation, elsewhere: Conversation) => Cause[])[] = [
     ];
   },
   (where, elsewhere) => {
-    const [one, other] = [triggerIn(where, "candidate"), triggerIn(elsewhere)];
+    // Two items, also in one conversation: a trigger is one row.
+    const [one, other] = [triggerIn(where, "candidate"), triggerIn({ ...elsewhere, n: where.n + 1 + elsewhere.n })];
     const view = {
       turn: 1,
       step: 1,
