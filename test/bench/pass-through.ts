@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeId, ownerOf } from "../../src/core/ids.ts";
 import { routerName } from "../../src/env.ts";
-import type { ThreadRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
-import { commented, Deployment, issueOpened, place } from "./lib/deployment.ts";
+import type { ThreadRpc } from "../../src/protocol/rpc.ts";
+import { commented, Deployment, issueOpened } from "./lib/deployment.ts";
 import { Floor } from "./lib/floor.ts";
 import { type SimRequest, startModelServer } from "./lib/model-server.ts";
 import { goal, type Result, ratioGoal, result } from "./lib/result.ts";
@@ -219,23 +219,7 @@ async function following(deployment: Deployment, issue: number, tasks: number, m
   for (const taskId of taskIds) {
     const decisionId = makeId("dec", taskId);
     await thread.subscribe({ taskId, decisionId });
-    const session = await deployment.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
-    await session.start({
-      taskId,
-      decisionId,
-      title: "Work",
-      goal: "Work.",
-      quote: { triggerId, from: { role: "member", id: "member", name: "member" }, text: "Hello." },
-      authority: "member",
-      tainted: false,
-      profile: "general",
-      endpoint: null,
-      threadId,
-      source: "github",
-      place,
-      maxModelCalls,
-      atMs: Date.now(),
-    });
+    await deployment.startTask({ taskId, threadId, triggerId, goal: "Work.", maxModelCalls });
   }
   return taskIds;
 }

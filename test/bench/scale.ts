@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
-import type { EndpointRpc, WorkerSessionRpc } from "../../src/protocol/rpc.ts";
+import type { EndpointRpc } from "../../src/protocol/rpc.ts";
 import { Deployment, place } from "./lib/deployment.ts";
 import { type Load, type Loaded, LoadGenerator, Webhooks } from "./lib/load.ts";
 import { startModelServer } from "./lib/model-server.ts";
@@ -244,27 +244,8 @@ async function populate(options: ScaleOptions, large: Deployment, load: Loading)
   await each(options.sessions, async (i) => {
     const taskId = makeId("tsk", `scale ${i}`);
     const threadId = threadIdOf("github", place, `issue:${1 + 2 * i}`);
-    const session = await large.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
-    await session.start({
-      taskId,
-      decisionId: makeId("dec", `scale ${i}`),
-      title: "Work",
-      goal: "Work.",
-      quote: {
-        triggerId: triggerIdOf("github", `scale ${i}`, threadId),
-        from: { role: "member", id: "member", name: "member" },
-        text: "Work.",
-      },
-      authority: "member",
-      tainted: false,
-      profile: "default",
-      endpoint: null,
-      threadId,
-      source: "github",
-      place,
-      maxModelCalls: 15,
-      atMs: Date.now(),
-    });
+    const triggerId = triggerIdOf("github", `scale ${i}`, threadId);
+    await large.startTask({ taskId, threadId, triggerId, goal: "Work.", maxModelCalls: 15 });
   });
   await each(options.endpoints, async (i) => {
     const endpointId = makeId("ep", `scale ${i}`);

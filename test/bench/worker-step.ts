@@ -46,35 +46,20 @@ export async function workerStep({ pairs, turns: perBlock, long, lives }: StepOp
     let n = 0;
     const ours: Side = async (pieces, count) => {
       const taskId = `tsk_bench${++n}`;
-      const session = await deployment.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
       const failed = Promise.withResolvers<never>();
       const marks = turns.take("worker", {
         pieces,
         cpuMs: () => deployment.cpuMs(),
         until: count + 1,
         calls: (step) => {
-          if (step % allowance === 0 && step <= count) goOn(session).catch(failed.reject);
+          if (step % allowance === 0 && step <= count) session.then(goOn).catch(failed.reject);
           return noteOf(step);
         },
       });
-      await session.start({
-        taskId,
-        decisionId: `dec_bench${n}`,
-        title: "Keep notes",
-        goal: "Keep notes of what you find.",
-        quote: { triggerId, from: { role: "member", id: "member", name: "member" }, text: "Please." },
-        authority: "member",
-        tainted: false,
-        profile: "general",
-        endpoint: null,
-        threadId,
-        source: "github",
-        place: "team/app",
-        maxModelCalls: allowance,
-        atMs: Date.now(),
-      });
+      const session = deployment.startTask({ taskId, threadId, triggerId, goal: "Keep notes of what you find.", maxModelCalls: allowance });
+      session.catch(failed.reject);
       const done = await Promise.race([marks, failed.promise]);
-      await session.cancel({ by: operator, reason: "the block is over" });
+      await (await session).cancel({ by: operator, reason: "the block is over" });
       return done;
     };
     const plain: Side = async (pieces, count) => {

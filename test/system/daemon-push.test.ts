@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { CommandSpec } from "../../src/protocol/command.ts";
 import { type Scene, scene } from "../support/daemon-lab.ts";
 import { daemonCall, type Mode, modes } from "../support/daemon-process.ts";
+import { gitLab } from "../support/git-lab.ts";
 
 const git = (folder: string, ...args: string[]) =>
   spawnSync("git", ["-C", folder, "-c", "user.email=o@x.y", "-c", "user.name=o", ...args], { encoding: "utf8" });
@@ -16,12 +17,7 @@ type Pushing = Scene & { remote: string; taskId: string; branch: string };
 async function clone(grant: string[] = ["--push"]): Promise<Pushing> {
   const made = await scene();
   const { work, dir } = made.lab;
-  const remote = join(dir, "acme", "app.git");
-  execFileSync("git", ["init", "-q", "--bare", "-b", "main", remote]);
-  execFileSync("git", ["init", "-q", "-b", "main", work]);
-  git(work, "remote", "add", "origin", remote);
-  git(work, "commit", "--allow-empty", "-qm", "start");
-  git(work, "push", "-q", "origin", "main");
+  const { remote } = gitLab(dir);
   const granted = await daemonCall(made.lab, ["grant", work, ...grant]);
   if (granted.code !== 0) throw new Error(granted.stderr);
   const taskId = "tsk_push1";

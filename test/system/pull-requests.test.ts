@@ -1,13 +1,12 @@
 // A worker's pull request from its push to its green checks, and two workers on one pull request: real workerd, the real daemon, real
 // git with a bare repository as its remote, GitHub and the model as stand-ins.
-import { execFileSync, spawnSync } from "node:child_process";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
 import { threadIdOf } from "../../src/core/ids.ts";
 import type { TaskAnswer } from "../../src/protocol/console.ts";
 import type { Logged } from "../../src/protocol/events.ts";
 import { accessibilityFindings, launchBrowser, scrollsSideways, visit, widgetIn } from "../support/browser-lab.ts";
+import { git, gitLab } from "../support/git-lab.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
@@ -16,8 +15,6 @@ import { eventually, operatorToken, System, standIns } from "../support/system.t
 const place = "acme/app";
 const repository = { full_name: place, id: 7 };
 const user = (login: string, type = "User") => ({ login, id: 1, type });
-const git = (folder: string, ...args: string[]): string =>
-  spawnSync("git", ["-C", folder, "-c", "user.email=o@x.y", "-c", "user.name=o", ...args], { encoding: "utf8" }).stdout.trim();
 const commit = (file: string) =>
   `git checkout -q -B work && echo ${file} > ${file} && git add ${file} && git -c user.name=t -c user.email=t@x.y commit -qm ${file}`;
 
@@ -145,13 +142,7 @@ beforeAll(async () => {
   system = await System.start({
     bindings: standIns(github, model),
   });
-  remote = path.join(system.folder, "acme", "app.git");
-  work = path.join(system.folder, "work");
-  execFileSync("git", ["init", "-q", "--bare", "-b", "main", remote]);
-  execFileSync("git", ["init", "-q", "-b", "main", work]);
-  git(work, "remote", "add", "origin", remote);
-  git(work, "commit", "--allow-empty", "-qm", "start");
-  git(work, "push", "-q", "origin", "main");
+  ({ remote, work } = gitLab(system.folder));
   await system.daemon(work);
   await system.daemonCommand(["grant", work, "--name", "work", "--push"]);
 }, 120_000);

@@ -1,7 +1,5 @@
 // The draft of a pull request that nobody asked for: real workerd, the real daemon, real git with a bare repository as its remote; GitHub
 // and the model are stand-ins. Workerd is killed where the draft waits, and at each hop from its release to its pull request.
-import { execFileSync, spawnSync } from "node:child_process";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { branchKeyOf, branchOf } from "../../src/core/branch.ts";
 import { threadIdOf } from "../../src/core/ids.ts";
@@ -10,6 +8,7 @@ import type { HeldOffersAnswer } from "../../src/protocol/console.ts";
 import type { OfferView } from "../../src/protocol/offer.ts";
 import type { Speculation, SpeculationAnswer } from "../../src/protocol/speculation.ts";
 import { accessibilityFindings, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
+import { git, gitLab } from "../support/git-lab.ts";
 import { type GitHubServer, startGitHubServer } from "../support/github-server.ts";
 import { checkHistory, type ObjectLog } from "../support/history.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
@@ -17,8 +16,6 @@ import { eventually, operatorToken, System, standIns } from "../support/system.t
 
 const place = "acme/app";
 const user = { login: "maintainer", id: 1, type: "User" };
-const git = (folder: string, ...args: string[]): string =>
-  spawnSync("git", ["-C", folder, "-c", "user.email=o@x.y", "-c", "user.name=o", ...args], { encoding: "utf8" }).stdout.trim();
 
 let system: System;
 let github: GitHubServer;
@@ -192,13 +189,7 @@ beforeAll(async () => {
   github.permit(place, "maintainer", "write");
   model = await startModelServer();
   system = await System.start({ bindings: standIns(github, model) });
-  remote = path.join(system.folder, "acme", "app.git");
-  work = path.join(system.folder, "work");
-  execFileSync("git", ["init", "-q", "--bare", "-b", "main", remote]);
-  execFileSync("git", ["init", "-q", "-b", "main", work]);
-  git(work, "remote", "add", "origin", remote);
-  git(work, "commit", "--allow-empty", "-qm", "start");
-  git(work, "push", "-q", "origin", "main");
+  ({ remote, work } = gitLab(system.folder));
   // The team lets every pull request of asked work leave by itself: a draft waits for a person all the same.
   const speculation = { places: [{ source: "github", place }], callsPerTask: 6, callsPerDay: 500, maxWastedCalls: 500 };
   await api("POST", "policies", { id: "early", version: 0, text: "Mend early.", enabled: true, speculation });

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Miniflare } from "miniflare";
+import { makeId } from "../../../src/core/ids.ts";
 import { ConsoleClient } from "../../../src/local/console-client.ts";
 import { startWorker } from "../../../src/local/worker.ts";
 import type { Logged } from "../../../src/protocol/events.ts";
@@ -31,6 +32,7 @@ type Delivered = { id: string; outcome: string; verdict: string };
 
 export type ObjectBinding = "THREAD" | "ROUTER" | "WORKER_SESSION" | "ENDPOINT" | "BOARD";
 type Answer = { status: number; body: string };
+type Started = Parameters<WorkerSessionRpc["start"]>[0];
 
 export class Deployment {
   readonly origin: string;
@@ -236,6 +238,31 @@ export class Deployment {
     const answer = await this.post(`/api/console/${path}`, JSON.stringify(body), headers);
     if (answer.status > 299) throw new Error(`${path} was answered ${answer.status}: ${answer.body.slice(0, 200)}`);
     return answer.body;
+  }
+
+  /** A task as the router starts it, for a member's words: straight at its object. */
+  async startTask(
+    task: Pick<Started, "taskId" | "threadId" | "goal" | "maxModelCalls"> & { triggerId: string },
+  ): Promise<WorkerSessionRpc> {
+    const { taskId, threadId, triggerId, goal, maxModelCalls } = task;
+    const session = await this.object<WorkerSessionRpc>("WORKER_SESSION", taskId);
+    await session.start({
+      taskId,
+      decisionId: makeId("dec", taskId),
+      title: "Work",
+      goal,
+      quote: { triggerId, from: { role: "member", id: member, name: member }, text: "Please." },
+      authority: "member",
+      tainted: false,
+      profile: "general",
+      endpoint: null,
+      threadId,
+      source: "github",
+      place,
+      maxModelCalls,
+      atMs: Date.now(),
+    });
+    return session;
   }
 
   /** A person presses Continue. */
