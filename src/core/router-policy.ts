@@ -57,8 +57,8 @@ export function planPolicy(
     const proposal = view.proposals.find((each) => each.id === id || each.rule?.id === `${chatPrefix}${id}`);
     if (input.confirm === undefined) {
       if (proposal?.change !== undefined)
-        return act({ do: "undo_policy", id: proposal.id, policyId: proposal.change.id, by, savedIn }, `took back ${id}`, { undoing: id });
-      return act({ do: "undo", id, ruleId: proposal?.rule?.id ?? `${chatPrefix}${id}`, by }, `took back the rule ${id}`, { undoing: id });
+        return act({ do: "undo_policy", id: proposal.id, policyId: proposal.change.id, by, savedIn }, `take back ${id}`, { undoing: id });
+      return act({ do: "undo", id, ruleId: proposal?.rule?.id ?? `${chatPrefix}${id}`, by }, `take back the rule ${id}`, { undoing: id });
     }
     if (proposal === undefined) return { refused: "There is no such proposal: propose it first." };
     if (proposal.saved) return { refused: "It is saved already." };

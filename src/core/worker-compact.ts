@@ -11,7 +11,6 @@ import { type Change, changeOf, type TaskState, type WorkerCommand } from "./wor
 
 /** What stays as it is: the last messages, up to this share of the limit. */
 const keptShare = 0.25;
-const maxApproaches = 200;
 const maxSaid = 60;
 const saidChars = 400;
 const maxTold = 60;
@@ -115,16 +114,13 @@ function tailOf(messages: readonly ModelMessage[], rate: number): number {
   return at;
 }
 
-/** [WX2] Every approach with its outcome: what was run, and what the worker noted. Of many, the newest; what was noted always stays. */
+/** [WX2] Every approach with its outcome: what was run, and what the worker noted. A task's life has room for so many commands and notes. */
 function approachesOf(commands: readonly WorkerCommand[], notes: readonly Note[]): Kept["approaches"] {
   const noted = notes
     .filter(({ kind }) => kind === "approach")
     .map(({ step, text, outcome }) => ({ step, what: text, outcome: outcome ?? "no outcome was noted" }));
-  const room = Math.max(0, maxApproaches - noted.length);
-  const run = [...commands]
-    .sort((a, b) => a.step - b.step)
-    .map(({ step, what, ended, open }) => ({ step, what, outcome: open ? "still open" : (ended ?? "ended") }));
-  return [...noted, ...(room === 0 ? [] : run.slice(-room))].sort((a, b) => a.step - b.step);
+  const run = commands.map(({ step, what, ended, open }) => ({ step, what, outcome: open ? "still open" : (ended ?? "ended") }));
+  return [...noted, ...run].sort((a, b) => a.step - b.step);
 }
 
 const itemsIn = ({ message }: { message: ModelMessage }): ContextItem[] =>

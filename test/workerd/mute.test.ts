@@ -169,7 +169,7 @@ test("[RD9] [G15] [T5] [G5] an owner says “stop reacting to dependabot”, see
     expect.stringContaining("proposed a rule"),
     expect.stringContaining("saved the rule"),
     "listed the policies",
-    `took back the rule ${name}`,
+    `take back the rule ${name}`,
   ]);
 });
 
