@@ -317,6 +317,7 @@ describe("our own comments", () => {
     const outbound = {
       id: childId("out", trigger.threadId, "first"),
       threadId: trigger.threadId,
+      triggerId: trigger.id,
       kind: "notice" as const,
       text: "Two tests fail.",
       hops: 0,
