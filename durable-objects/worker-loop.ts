@@ -79,17 +79,19 @@ export class WorkerLoop {
   /** Makes one decision on the rows as they are now and commits all that it changes. Null changes nothing. */
   decide(decision: (nowMs: number) => Change | null): void {
     const nowMs = Date.now();
-    this.#ctx.storage.transactionSync(() => {
-      this.store.inbox.begin();
-      const change = decision(nowMs);
-      if (change === null) {
-        this.store.inbox.enter([], nowMs);
-        return;
-      }
-      this.store.putCommands(change.commands);
-      this.store.save(withCard(change, this.store.openCommands(), nowMs), nowMs);
-      this.#arm(nowMs);
-    });
+    try {
+      this.#ctx.storage.transactionSync(() => this.#commit(decision(nowMs), nowMs));
+    } catch (error) {
+      this.store.inbox.rolledBack();
+      throw error;
+    }
+  }
+
+  #commit(change: Change | null, nowMs: number): void {
+    if (change === null) return void this.store.inbox.enter([], nowMs);
+    this.store.putCommands(change.commands);
+    this.store.save(withCard(change, this.store.openCommands(), nowMs), nowMs);
+    this.#arm(nowMs);
   }
 
   /** Goes on with whatever is due. Harmless at any time. */

@@ -15,4 +15,4 @@ const folded = (name: string): string => name.replace(/[A-Z]/g, (letter) => lett
 
 /** [G15] Upper and lower case of the Latin letters are one name. Of no other sign: some fold into a letter that they only look like. */
 export const isNamed = (rule: Pick<GateRule, "principalId">, by: { source: string; id: string }): boolean =>
-  namedAccounts({ ...rule, source: by.source }).some((account) => folded(account) === folded(by.id));
+  namedAccounts({ ...rule, source: by.source }).some((account) => account.length === by.id.length && folded(account) === folded(by.id));

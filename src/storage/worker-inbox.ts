@@ -23,9 +23,8 @@ export class WorkerInbox {
   readonly #log: EventLog<TaskEvent>;
   /** Received in the decision under way; they enter the log with what it says of them. */
   #fresh: InboxRow[] = [];
-
   /** Rows as last read. Nobody changes in place what they are given of it. */
-  readonly #parsed = new Map<number, { text: string; row: InboxRow }>();
+  readonly #parsed = new Map<number, InboxRow>();
   #heldChars = 0;
 
   constructor(sql: SqlStorage, log: EventLog<TaskEvent>) {
@@ -33,9 +32,10 @@ export class WorkerInbox {
     this.#log = log;
   }
 
-  /** A decision begins; one that was rolled back received nothing. */
-  begin(): void {
+  /** The decision under way was rolled back: it received nothing, and what it read may never have been. */
+  rolledBack(): void {
     this.#fresh = [];
+    this.#forget();
   }
 
   /** Takes items in, each once; returns those that are new. They are rows when the decision is committed. */
@@ -65,7 +65,10 @@ export class WorkerInbox {
 
   /** What a change says of rows that it found. */
   move({ edited, moved, consumed }: Pick<Change, "edited" | "moved" | "consumed">): void {
-    for (const { seq, item } of edited) this.#sql.exec("UPDATE log SET item = ? WHERE seq = ?", JSON.stringify(item), seq);
+    for (const { seq, item } of edited) {
+      this.#sql.exec("UPDATE log SET item = ? WHERE seq = ?", JSON.stringify(item), seq);
+      this.#parsed.delete(seq);
+    }
     const moves = [...moved, ...(consumed?.seqs.map((seq) => ({ seq, step: consumed.step as number | null })) ?? [])];
     if (moves.length === 0 && this.#log.headSeq() - this.#mark().throughSeq < markEveryRows) return;
     const waiting = new Set(this.pending().map(({ seq }) => seq));
@@ -109,27 +112,27 @@ export class WorkerInbox {
   }
 
   #rows(where: string, binding: number | string): InboxRow[] {
-    return this.#sql
-      .exec<{ seq: number; key: string; item: string }>(
-        `SELECT seq, key, item FROM log WHERE ${where} AND item IS NOT NULL ORDER BY seq`,
-        binding,
-      )
-      .toArray()
-      .map(({ seq, key, item }) => this.#parsedRow(seq, key, item));
+    const found = this.#sql
+      .exec<{ seq: number }>(`SELECT seq FROM log WHERE ${where} AND item IS NOT NULL ORDER BY seq`, binding)
+      .toArray();
+    if (this.#heldChars > maxHeldChars) this.#forget();
+    const unknown = found.flatMap(({ seq }) => (this.#parsed.has(seq) ? [] : [seq]));
+    if (unknown.length > 0) this.#parse(unknown);
+    return found.flatMap(({ seq }) => this.#parsed.get(seq) ?? []);
   }
 
-  /** What waits is looked at with everything that comes: it is parsed once. */
-  #parsedRow(seq: number, key: string, text: string): InboxRow {
-    const known = this.#parsed.get(seq);
-    if (known?.text === text) return known.row;
-    if (this.#heldChars > maxHeldChars) {
-      this.#parsed.clear();
-      this.#heldChars = 0;
+  /** What waits is looked at with everything that comes: it is read and parsed once. */
+  #parse(seqs: readonly number[]): void {
+    const query = "SELECT seq, key, item FROM log WHERE seq IN (SELECT value FROM json_each(?))";
+    for (const { seq, key, item } of this.#sql.exec<{ seq: number; key: string; item: string }>(query, JSON.stringify(seqs))) {
+      this.#parsed.set(seq, { seq, key, item: JSON.parse(item) as InboxItem });
+      this.#heldChars += item.length;
     }
-    this.#heldChars += text.length;
-    const row = { seq, key, item: JSON.parse(text) as InboxItem };
-    this.#parsed.set(seq, { text, row });
-    return row;
+  }
+
+  #forget(): void {
+    this.#parsed.clear();
+    this.#heldChars = 0;
   }
 
   #mark(): Mark {

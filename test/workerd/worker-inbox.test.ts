@@ -1,6 +1,9 @@
 // The inbox of a worker session is its log: counted in rows, and taken over from the tables of an earlier version.
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
+import type { TaskEvent } from "../../src/protocol/events.ts";
+import { EventLog } from "../../src/storage/event-log.ts";
+import { WorkerInbox } from "../../src/storage/worker-inbox.ts";
 import { begin, card, deliver, done, events, newTask, requests, row, script, type TestTask, until, untilStatus } from "./worker-helpers.ts";
 
 type Sql = DurableObjectState["storage"]["sql"];
@@ -66,6 +69,36 @@ test("a long work that hears nothing new looks through a bounded part of its log
   await deliver(task, row(task, 3, "thanks, go on"));
   await untilStatus(task, "done");
   expect((await requests(task)).at(-1)?.at(-1)?.content).toContain("and then this");
+});
+
+test("what a decision that was rolled back has read is read again", async () => {
+  const task = newTask();
+  await script(task, [asking]);
+  await begin(task);
+  await untilStatus(task, "waiting");
+  await runInDurableObject(task.stub as never, (_instance: never, { storage }: DurableObjectState) => {
+    const log = new EventLog<TaskEvent>(storage.sql);
+    const inbox = new WorkerInbox(storage.sql, log);
+    const told = (text: string) => ({ kind: "tell" as const, id: "dec_told", text, authority: "member" as const, tainted: false });
+    const decide = (text: string, ends: () => void) =>
+      storage.transactionSync(() => {
+        inbox.receive([told(text)]);
+        inbox.enter([], Date.now());
+        expect(inbox.pending().at(-1)?.item).toMatchObject({ text });
+        ends();
+      });
+    expect(() =>
+      decide("the first word", () => {
+        throw new Error("rolled back");
+      }),
+    ).toThrow("rolled back");
+    inbox.rolledBack();
+    expect(inbox.pending()).toEqual([]);
+    decide("the second word", () => undefined);
+    expect(inbox.pending().map(({ item }) => item)).toEqual([told("the second word")]);
+    // What the test did to the log is undone: the task never heard of it.
+    storage.sql.exec("DELETE FROM log WHERE key = (SELECT key FROM log ORDER BY seq DESC LIMIT 1)");
+  });
 });
 
 /** As an earlier version kept it: the items in a table of their own, each with the step that took it, and the log without them. */
