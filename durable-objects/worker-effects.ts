@@ -4,7 +4,7 @@ import { taskAudience } from "../src/core/audience.ts";
 import { offerRefused } from "../src/core/worker-offers.ts";
 import { readAnswered } from "../src/core/worker-reply.ts";
 import { shareOf } from "../src/core/worker-spill.ts";
-import type { Change, InboxItem, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
+import type { Change, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
 import { asFault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -83,8 +83,7 @@ export class WorkerEffects {
     this.#host.decide((nowMs) => {
       store.effectDone(stored);
       const task = store.task();
-      const receive = (item: InboxItem) => store.inbox.receive([item])[0] ?? null;
-      return task && offerRefused(task, offer, reason, { receive, commandFor, nowMs });
+      return task && offerRefused(task, offer, reason, { receive: store.inbox.receiveOne, commandFor, nowMs });
     });
     this.#host.step();
   }

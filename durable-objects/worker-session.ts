@@ -94,8 +94,8 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
         );
         return null;
       }
-      const row = this.#store.inbox.receive([{ kind: "result", tool: command.tool, result: input }])[0];
-      return row === undefined ? null : commandSettled(task, command, input, row, this.#store.inbox.pending());
+      const row = this.#store.inbox.receiveOne({ kind: "result", tool: command.tool, result: input });
+      return row === null ? null : commandSettled(task, command, input, row, this.#store.inbox.pending());
     });
     this.#loop.kick();
   }
@@ -156,7 +156,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   }
 
   async offerMoved(input: OfferView): Promise<void> {
-    const receive = (item: InboxItem) => this.#store.inbox.receive([item])[0] ?? null;
+    const receive = this.#store.inbox.receiveOne;
     this.#loop.decide((nowMs) => offerMoved(this.#started(), input, { receive, commandFor, nowMs }));
     this.#loop.kick();
   }
@@ -164,8 +164,8 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
   async childReport(input: Report): Promise<void> {
     this.#loop.decide((nowMs) => {
       const task = this.#started();
-      const row = this.#store.inbox.receive([{ kind: "child", report: input }])[0];
-      return row === undefined ? null : childReported(task, row, input, this.#store.inbox.unread(), nowMs);
+      const row = this.#store.inbox.receiveOne({ kind: "child", report: input });
+      return row === null ? null : childReported(task, row, input, this.#store.inbox.unread(), nowMs);
     });
     this.#loop.kick();
   }

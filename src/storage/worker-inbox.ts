@@ -40,15 +40,17 @@ export class WorkerInbox {
 
   /** Takes items in, each once; returns those that are new. They are rows when the decision is committed. */
   receive(items: readonly InboxItem[]): InboxRow[] {
-    const news = items.flatMap((item) => {
-      const key = inboxKey(item);
-      if (this.item(key) !== null) return [];
-      const row = { seq: this.#log.headSeq() + 1 + this.#fresh.length, key, item };
-      this.#fresh.push(row);
-      return [row];
-    });
-    return news;
+    return items.flatMap((item) => this.receiveOne(item) ?? []);
   }
+
+  /** The same of one; null when it is known. */
+  readonly receiveOne = (item: InboxItem): InboxRow | null => {
+    const key = inboxKey(item);
+    if (this.item(key) !== null) return null;
+    const row = { seq: this.#log.headSeq() + 1 + this.#fresh.length, key, item };
+    this.#fresh.push(row);
+    return row;
+  };
 
   /** Writes what was received, each with the event that tells of it; returns the other events. */
   enter(events: readonly TaskEvent[], nowMs: number): TaskEvent[] {
