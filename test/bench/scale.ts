@@ -64,7 +64,7 @@ const putAwayMs = 13_000;
 const indexedMs = 34_000;
 const smallThreads = 10;
 /** Far from all others: threads of a long history and of a short one, two by two, so that each source has both. */
-const far = { first: 1_000_000, threads: 8, long: [0, 4], short: [2, 6], pair: 2 };
+const far = { first: 1_000_000, threads: 16, long: [0, 4, 8, 12], short: [2, 6, 10, 14], pair: 2 };
 const isLong = (thread: number): boolean => thread % 4 < far.pair;
 const shortHistory = 10;
 const listed = { few: 100, many: 10_000 };
