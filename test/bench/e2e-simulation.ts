@@ -218,7 +218,7 @@ function twoTiers(design: Exclude<Design, "neutral">, gate: Exclude<Hearing["gat
     case "no_pass_through":
       return { ...essay, passThrough: false };
     case "delegating":
-      return { ...essay, taskSteps: () => 1, resultSteps: 1, forwardSteps: 1, passThrough: false, looks: false };
+      return { ...essay, passThrough: false, looks: false };
     case "ours":
       return { ...essay, cost: ourCost, taskSteps: (plan) => plan.routerSteps, resultSteps: 0, gate };
     case "ours_ungated":

@@ -2,7 +2,7 @@
 // same time, and it pays nothing for storage, channels or machines; that counts for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, until } from "./e2e-run.ts";
-import { delegates, essayCost, type Outcome, ownWorkMs, routerPrefix, workerPrefix } from "./e2e-simulation.ts";
+import { delegates, essayCost, essaySteps, type Outcome, ownWorkMs, routerPrefix, workerPrefix } from "./e2e-simulation.ts";
 import { addsRounds, type TaskPlan, type Workload } from "./e2e-workload.ts";
 import { type Message, type ModelServer, type Script, type SimCall, startModelServer } from "./lib/model-server.ts";
 
@@ -15,20 +15,19 @@ type Item =
   | { item: "subagent"; task: number };
 
 type Call =
+  /** What it has not decided yet takes it another request. */
+  | { tool: "look"; input: object }
   | { tool: "run_command"; input: { task: number; virtualMs: number } }
   | { tool: "say" | "subagent"; input: { task: number } }
   | { tool: "tell"; input: { task: number; text: string } }
   | { tool: "stop"; input: { task: number } };
 
-/** The main session's mind. What it holds it knows from its transcript; kept here so that it need not read it each time. */
-function sessionMind(workload: Workload, prompt: Prompt): Script {
-  const own = prompt === "neutral" || !delegates(workload.seed);
+/** The mind of a session that does all the work. What it holds it knows from its transcript; kept here so that it need not read it each time. */
+function workingMind(workload: Workload): Script {
   const held = new Map<number, { plan: TaskPlan; rounds: number; done: number }>();
   return ({ messages }) => {
     const items = itemsOf(messages.at(-1));
-    const calls: SimCall[] = [];
     for (const item of items) {
-      if (item.item === "subagent") calls.push({ tool: "say", input: { task: item.task } });
       if (item.item === "result") {
         const task = held.get(item.task);
         if (task) task.done += 1;
@@ -36,23 +35,47 @@ function sessionMind(workload: Workload, prompt: Prompt): Script {
       if (item.item !== "message") continue;
       const { asks, about, stop, text } = item;
       const plan = asks === undefined ? undefined : workload.tasks[asks];
-      if (plan && own) held.set(plan.n, { plan, rounds: plan.rounds, done: 0 });
-      else if (plan) calls.push({ tool: "subagent", input: { task: plan.n } });
-      if (about === undefined) continue;
-      const task = held.get(about);
-      if (stop) held.delete(about);
+      if (plan) held.set(plan.n, { plan, rounds: plan.rounds, done: 0 });
+      const task = about === undefined ? undefined : held.get(about);
+      if (task && stop) held.delete(task.plan.n);
       else if (task) task.rounds += addsRounds(text);
-      if (!own) calls.push(stop ? { tool: "stop", input: { task: about } } : { tool: "tell", input: { task: about, text } });
     }
-    const heard = items.filter(({ item }) => item !== "result").length;
-    const latencyMs = own ? ownWorkMs(heard, [...held.values()]) : essayCost(heard);
-    for (const [n, { plan, rounds, done }] of held)
-      if (done < rounds) calls.push({ tool: "run_command", input: { task: n, virtualMs: plan.toolMs[done] ?? 0 } });
-      else {
-        calls.push({ tool: "say", input: { task: n } });
-        held.delete(n);
-      }
+    const latencyMs = ownWorkMs(items.filter(({ item }) => item !== "result").length, [...held.values()]);
+    const calls = [...held.values()].map(({ plan, rounds, done }): SimCall => {
+      if (done < rounds) return { tool: "run_command", input: { task: plan.n, virtualMs: plan.toolMs[done] ?? 0 } };
+      held.delete(plan.n);
+      return { tool: "say", input: { task: plan.n } };
+    });
     return { calls, text: "", latencyMs, cached: routerPrefix };
+  };
+}
+
+/** The mind of a session that hands each task to a subagent: what it hears takes it as many requests as the essay's router. */
+function delegatingMind(): Script {
+  const ended = new Set<number>();
+  let open: { left: number; calls: SimCall[] }[] = [];
+  const decide = (item: Item): { left: number; calls: SimCall[] } => {
+    if (item.item === "subagent") {
+      ended.add(item.task);
+      return { left: essaySteps.result, calls: [{ tool: "say", input: { task: item.task } }] };
+    }
+    if (item.item === "message" && item.asks !== undefined)
+      return { left: essaySteps.task, calls: [{ tool: "subagent", input: { task: item.asks } }] };
+    if (item.item === "message" && item.about !== undefined && !ended.has(item.about)) {
+      const { about: task, stop, text } = item;
+      return stop
+        ? { left: 1, calls: [{ tool: "stop", input: { task } }] }
+        : { left: essaySteps.forward, calls: [{ tool: "tell", input: { task, text } }] };
+    }
+    return { left: essaySteps.casual, calls: [] };
+  };
+  return ({ messages }) => {
+    open.push(...itemsOf(messages.at(-1)).map(decide));
+    const latencyMs = essayCost(open.length);
+    for (const each of open) each.left -= 1;
+    const calls = open.flatMap((each) => (each.left === 0 ? each.calls : []));
+    open = open.filter(({ left }) => left > 0);
+    return { calls: open.length > 0 ? [...calls, { tool: "look", input: {} }] : calls, text: "", latencyMs, cached: routerPrefix };
   };
 }
 
@@ -127,7 +150,7 @@ export class SingleSession {
   }
 
   static async run(prompt: Prompt, workload: Workload, clock: Clock): Promise<Outcome> {
-    const session = sessionMind(workload, prompt);
+    const session = prompt === "neutral" || !delegates(workload.seed) ? workingMind(workload) : delegatingMind();
     const subagent = subagentMind(workload);
     const server = await startModelServer({
       speed: clock.speed,
@@ -186,35 +209,40 @@ export class SingleSession {
     this.#waitsFor();
   }
 
-  /** All that waits, one model call, and its tools side by side: the turn ends with the slowest. */
+  /** All that waits, until it is decided; the tools of a model call run side by side, and the turn ends with the slowest. */
   async #turn(main: Conversation): Promise<void> {
     const items = this.#inbox.splice(0);
     this.#decisions += items.filter(({ item }) => item !== "result").length;
     const ran: Item[] = [];
-    await Promise.all(
-      (await main.ask(items)).map(async (call) => {
-        const { task } = call.input;
-        switch (call.tool) {
-          case "say":
-            if (!this.#stopped.has(task)) this.#saidMs.set(task, Date.now());
-            return;
-          case "run_command":
-            await sleep(call.input.virtualMs / this.#clock.speed);
-            ran.push({ item: "result", task });
-            return;
-          case "subagent":
-            void this.#delegate(task);
-            return;
-          case "tell":
-            this.#told.get(task)?.push({ item: "message", text: call.input.text });
-            return;
-          case "stop":
-            this.#told.delete(task);
-            return;
-        }
-      }),
-    );
+    for (let asked = items, looks = true; looks; asked = []) {
+      const calls = await main.ask(asked);
+      looks = calls.some(({ tool }) => tool === "look");
+      await Promise.all(calls.map((call) => this.#carryOut(call, ran)));
+    }
     if (ran.length > 0) this.#inbox.unshift(...ran);
+  }
+
+  async #carryOut(call: Call, ran: Item[]): Promise<void> {
+    switch (call.tool) {
+      case "look":
+        return;
+      case "say":
+        if (!this.#stopped.has(call.input.task)) this.#saidMs.set(call.input.task, Date.now());
+        return;
+      case "run_command":
+        await sleep(call.input.virtualMs / this.#clock.speed);
+        ran.push({ item: "result", task: call.input.task });
+        return;
+      case "subagent":
+        void this.#delegate(call.input.task);
+        return;
+      case "tell":
+        this.#told.get(call.input.task)?.push({ item: "message", text: call.input.text });
+        return;
+      case "stop":
+        this.#told.delete(call.input.task);
+        return;
+    }
   }
 
   /** A subagent has a context of its own and works beside the main session. */
