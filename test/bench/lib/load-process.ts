@@ -60,7 +60,7 @@ function chatRequest(n: number, thread: number, secret: string): Buffer {
 }
 
 function requestsOf(workload: Workload): Request[] {
-  if (workload.what === "nothing") return [{ n: 0, bytes: raw("/", {}, JSON.stringify({ text: words.repeat(9) })) }];
+  if (workload.what === "bare") return [{ n: 0, bytes: raw(workload.keeps ? "/row" : "/", {}, JSON.stringify({ text: words.repeat(9) })) }];
   const { from, count, threads, firstThread, repeatEvery } = workload;
   const requests: Request[] = [];
   for (let n = from; n < from + count; n++) {
@@ -143,7 +143,7 @@ function wholeBody(answer: string): string | null {
 
 async function run(load: Load): Promise<Loaded> {
   const requests = requestsOf(load.workload);
-  const endless = load.workload.what === "nothing";
+  const endless = load.workload.what === "bare";
   const lines = Array.from({ length: load.connections }, () => new Line(load.port));
   const idle = [...lines];
   const loaded: Loaded = { latencies: [], accepted: 0, refused: 0, broken: 0, seconds: 0, acknowledged: [], sent: 0 };

@@ -19,7 +19,8 @@ export type Workload =
       /** Every so-manyth request repeats an earlier one; 0 repeats none. */
       repeatEvery: number;
     }
-  | { what: "nothing" };
+  /** To the bare platform; `keeps`: what comes becomes a row. */
+  | { what: "bare"; keeps: boolean };
 
 export type Load = {
   port: number;
