@@ -3,7 +3,7 @@ import { channelOf } from "../src/channels/registry.ts";
 import type { PagePorts } from "../src/channels/web-page.ts";
 import { webAudience } from "../src/core/audience.ts";
 import { taints } from "../src/core/authority.ts";
-import { fitManner } from "../src/core/manners.ts";
+import { fitManner, mannerOf } from "../src/core/manners.ts";
 import { type Env, modelProblem, readConfig } from "../src/env.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { ThreadRpc } from "../src/protocol/rpc.ts";
@@ -48,7 +48,6 @@ export function pagePorts(
 
 /** A text as the channel of its thread may say it. */
 export function inManner(text: string, source: string): string {
-  const channel = channelOf(source);
-  if (!channel) throw new Fault("bad_input", `Nothing can be said in ${source}: it has no channel.`);
-  return fitManner(text, channel.manner);
+  if (channelOf(source) === null) throw new Fault("bad_input", `Nothing can be said in ${source}: it has no channel.`);
+  return fitManner(text, mannerOf(source));
 }

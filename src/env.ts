@@ -42,8 +42,9 @@ export interface Env extends RoleSettings {
   GITHUB_API_URL?: string;
   /** Whom people mention at GitHub: the account's login, or the App's name in its address. */
   GITHUB_LOGIN?: string;
+  /** Of both doors for signed messages: /hooks/chat and /hooks/generic. */
   GENERIC_WEBHOOK_SECRET?: string;
-  /** Where answers to the generic webhook are posted. */
+  /** Where answers to them are posted. */
   GENERIC_REPLY_URL?: string;
   /** What it is called in the widget and in its own words. */
   AGENT_NAME?: string;

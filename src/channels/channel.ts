@@ -9,9 +9,8 @@ export type OutboundMessage = {
 };
 
 export interface Channel {
+  /** Its manner is in `src/core/manners.ts`. */
   readonly source: string;
-  /** `instant`: at most 100 words; `structured`: complete. */
-  readonly manner: "instant" | "structured";
   /** Sends one message. Throws `Fault`; with `retry: "unknown"` it may have been sent, and `find` is asked before any retry. */
   send(message: OutboundMessage, config: Config): Promise<{ providerId: string }>;
   /** Looks an ambiguous message up by its marker; null when the provider does not have it. */

@@ -1,12 +1,13 @@
 // Every channel, by the source that its triggers name. A new channel is one file and one line here.
+import { mannerOf } from "../core/manners.ts";
 import type { Config } from "../env.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import type { Channel } from "./channel.ts";
-import { generic } from "./generic/index.ts";
+import { chat, generic } from "./generic/index.ts";
 import { github } from "./github/index.ts";
 import { web } from "./web.ts";
 
-const channels: readonly Channel[] = [web, github, generic];
+const channels: readonly Channel[] = [web, github, generic, chat];
 
 /** The channel of a source; null when nothing can be said there. */
 export const channelOf = (source: string): Channel | null => channels.find((channel) => channel.source === source) ?? null;
@@ -16,7 +17,7 @@ export function carrierOf(source: string, where: { place: string; threadKey: str
   const channel = channelOf(source);
   if (!channel) return null;
   return {
-    manner: channel.manner,
+    manner: mannerOf(source),
     send: (outbound: OutboundIntent) => channel.send({ outbound, ...where }, config),
     find: (outbound: OutboundIntent) => channel.find({ outbound, ...where }, config),
   };

@@ -12,7 +12,6 @@ import type { Channel } from "./channel.ts";
 
 export const web: Channel = {
   source: webSource,
-  manner: "instant",
   send: async ({ outbound }) => ({ providerId: outbound.id }),
   find: async ({ outbound }) => ({ providerId: outbound.id }),
 };

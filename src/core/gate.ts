@@ -69,6 +69,28 @@ const rulesFor = (
   more: Partial<Pick<GateRule, "roles" | "facts">> = {},
 ): GateRule[] => kinds.map((kind) => ({ id: `${id}:${kind}`, outcome, source: "github", kind, reason, ...more }));
 
+/** Whoever signs says who spoke, and whether to us: at the door of a chat as at the generic one. */
+const signedRules = (source: "generic" | "chat"): GateRule[] => [
+  {
+    id: `${source}.bot`,
+    outcome: "record",
+    source,
+    roles: ["bot"],
+    reason: "A program told us: kept as context; a rule of the team may make more of it.",
+  },
+  { id: `${source}.addressed`, outcome: "request", source, roles: people, addressed: true, reason: "A person asked us." },
+  { id: `${source}.talk`, outcome: "record", source, kind: "message*", roles: people, facts: { words: "talk" }, reason: talk },
+  {
+    id: `${source}.said`,
+    outcome: "candidate",
+    source,
+    kind: "message*",
+    roles: people,
+    reason: "A person said something; the router judges whether it concerns us.",
+  },
+  { id: `${source}.other`, outcome: "record", source, reason: "Nobody said this to us: kept as context." },
+];
+
 const ciKinds = ["check_run.completed", "check_suite.completed", "workflow_run.completed"] as const;
 
 /** [WI7] A message that is taken back, or handed over earlier, asks for nothing by itself, whatever the rules make of messages; a mute holds. */
@@ -172,24 +194,8 @@ export const defaultRules: GateRules = {
       ],
       "A change of state or wording: kept as context, nobody is asked.",
     ),
-    {
-      id: "generic.bot",
-      outcome: "record",
-      source: "generic",
-      roles: ["bot"],
-      reason: "A program told us: kept as context; a rule of the team may make more of it.",
-    },
-    { id: "generic.addressed", outcome: "request", source: "generic", roles: people, addressed: true, reason: "A person asked us." },
-    { id: "generic.talk", outcome: "record", source: "generic", kind: "message*", roles: people, facts: { words: "talk" }, reason: talk },
-    {
-      id: "generic.said",
-      outcome: "candidate",
-      source: "generic",
-      kind: "message*",
-      roles: people,
-      reason: "A person said something; the router judges whether it concerns us.",
-    },
-    { id: "generic.other", outcome: "record", source: "generic", reason: "Nobody said this to us: kept as context." },
+    ...signedRules("generic"),
+    ...signedRules("chat"),
 
     {
       id: "github.other",

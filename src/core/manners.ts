@@ -3,10 +3,13 @@ import { limits } from "../protocol/limits.ts";
 
 export type Manner = "instant" | "structured";
 
-/** Chat is instant; everything else is read as a document. */
-export const mannerOf = (source: string): Manner => (source === "web" ? "instant" : "structured");
+/** Sources where people talk. */
+const conversations: readonly string[] = ["web", "chat"];
 
-/** Says that there is more; part of the word limit. The page shows the full text beside it. */
+/** [O13] Chat is instant; everything else is read as a document. */
+export const mannerOf = (source: string): Manner => (conversations.includes(source) ? "instant" : "structured");
+
+/** Says that there is more; part of the word limit. A page shows the full text beside it, and a bridge is given it. */
 export const moreNote = "(Shortened.)";
 
 /** A hundred words are rarely longer; without it, one endless "word" would pass. Room for a few paths and links. */

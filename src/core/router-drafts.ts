@@ -1,6 +1,5 @@
 // [D1] A reply as it is while the model writes it: where it would be said and under which id, by the rules of the decision itself.
 import type { DraftFrame } from "../protocol/widget-frames.ts";
-import { mannerOf } from "./manners.ts";
 import { readPartialObject } from "./partial-json.ts";
 import type { InboxItem } from "./router.ts";
 import { decisionIdOf, type ItemProgress } from "./router-decide.ts";
@@ -49,8 +48,8 @@ export function draftOf(view: DraftView, calls: readonly WrittenCall[]): Pick<Dr
   if (threadId === undefined || threads.size > 1) return null;
   if (calls.some(({ tool }) => mayMove(tool))) return null;
   if (free.some((id) => view.progress.get(id)?.target)) return null;
-  // A report's thread is shown by what is relayed from it; only an answer to somebody is seen while it is written.
-  if (!items.every((item) => item.kind === "trigger" && mannerOf(item.trigger.source) === "instant")) return null;
+  // A report's thread is shown by what is relayed from it; only an answer to somebody is seen while it is written, and only on a page.
+  if (!items.every((item) => item.kind === "trigger" && item.trigger.source === "web")) return null;
   const text = stripMarkers(words);
   if (text === "") return null;
   return { threadId, draftId: outboundIdOf(threadId, decisionIdOf(view, index, free)), text };

@@ -14,7 +14,7 @@ export const placeOf = (view: Pick<View, "tasks">, item: InboxItem): Destination
   item.kind === "trigger" ? whereAsked(item.trigger) : whereReported(item.report, view.tasks.get(item.report.taskId));
 
 /** A source that nobody knows may be a conversation: its words stay as they are. */
-export const isDocument = (source: string): boolean => source !== "" && mannerOf(source) === "structured";
+const isDocument = (source: string): boolean => source !== "" && mannerOf(source) === "structured";
 
 /** What a reader may do about a report, where that is certain. */
 function askedBy({ kind, taskId }: Pick<Report, "kind" | "taskId">): string[] {

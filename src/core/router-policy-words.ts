@@ -101,8 +101,11 @@ export function listWords(policies: readonly SavedPolicy[], rules: readonly Gate
   return `${lines.join("\n")}\nTo take a rule back, say “undo” and its rul_ name.`;
 }
 
-/** Rules made in the chat carry this in their id. */
+/** Rules made in the chat carry this before the id of their proposal. */
 export const chatPrefix = "chat.";
+
+/** The rules that ship for the source `chat` are of its name, and were made by nobody. */
+export const isMadeInChat = (rule: Pick<GateRule, "id">): boolean => /^chat\.rul_/.test(rule.id);
 
 /** [RD9] What people call a rule that was made in the chat, wherever it is named: the same wish, said again, has the same name. */
 export const ruleName = ({ id }: Pick<GateRule, "id">): string => id.slice(chatPrefix.length);

@@ -5,7 +5,7 @@ import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { isOpen, isUnasked, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { whereAsked, whereReported } from "./router-destination.ts";
-import { isDocument, reportInForm } from "./router-manner.ts";
+import { reportInForm } from "./router-manner.ts";
 import { type PlannedDecision, postEffect } from "./router-plan.ts";
 
 const confident = 0.7;
@@ -27,8 +27,8 @@ export function planReport(given: Report, known: KnownTask | null, others: reado
     case "progress":
       return { task, decision: null, queue: null };
     case "cancelled": {
-      // [W29] In the widget the task's card says who stopped it.
-      const untold = isDocument(task.source);
+      // [W29] In the widget the task's card says who stopped it; a source that nobody knows may be the widget.
+      const untold = task.source !== "web" && task.source !== "";
       return { task, decision: untold ? sayByCode(report, task, "notice", "stopped: who did is told once", turn) : null, queue: null };
     }
     case "answer":

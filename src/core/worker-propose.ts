@@ -5,6 +5,7 @@ import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { branchKeyOf, branchOf } from "./branch.ts";
 import { excerpt } from "./context.ts";
 import { threadIdOf } from "./ids.ts";
+import { mannerOf } from "./manners.ts";
 import { stripMarkers } from "./router-plan.ts";
 import { plainLine, pullText, reportText, reviewCommentOf } from "./structured.ts";
 import { keepDraft, keepsCommits, offer, type Proposal } from "./worker-draft.ts";
@@ -43,7 +44,7 @@ function proposalOf(task: TaskState, input: Proposing["input"], facts: Facts): P
       const threadId = said?.kind === "row" ? said.threadId : (input.thread ?? task.start.threadId);
       if (!task.threads.includes(threadId))
         return { refused: `This task does not follow ${threadId}: it proposes only in its own threads.` };
-      if (task.start.source === "web" && threadId === task.start.threadId)
+      if (mannerOf(task.start.source) === "instant" && threadId === task.start.threadId)
         return { refused: "In this conversation the router speaks for you: use report." };
       if (input.what === "label") return labelsOf(threadId, input.labels ?? []);
       const text = clean(input.text);
@@ -124,7 +125,7 @@ const ranBy = (commands: readonly WorkerCommand[]): string[] =>
 
 /** [O9] An end as people read it: in a conversation the words alone, elsewhere with what the ledger says that ran and was pushed. */
 export function endText(task: TaskState, text: string, commands: readonly WorkerCommand[]): string {
-  if (task.start.source === "web" || task.start.parent !== undefined) return text;
+  if (mannerOf(task.start.source) === "instant" || task.start.parent !== undefined) return text;
   const head = task.pushes.at(-1);
   const pulls = task.offers.filter(({ kind, stage }) => kind === "pull_request" && (stage === "sent" || stage === "confirmed"));
   const links = [...pulls.map(({ title }) => title), ...(head === undefined ? [] : [`Branch ${head.branch} at ${head.sha.slice(0, 10)}`])];

@@ -89,7 +89,8 @@ function githubState(config: Config, facts: Partial<Record<string, Fact>>): Reco
 }
 
 function genericNote({ generic }: Config): string {
-  if (generic.webhookSecret === null) return "Closed: set GENERIC_WEBHOOK_SECRET to open /hooks/generic/PLACE for signed messages.";
+  if (generic.webhookSecret === null)
+    return "Closed: set GENERIC_WEBHOOK_SECRET to open /hooks/chat/PLACE and /hooks/generic/PLACE for signed messages.";
   return generic.replyUrl === null
     ? "Open for signed messages; nothing can be answered there until GENERIC_REPLY_URL is set."
     : "Open for signed messages; answers go to GENERIC_REPLY_URL.";

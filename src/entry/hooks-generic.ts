@@ -1,7 +1,8 @@
-// The door for any system that can sign a POST: `/hooks/generic/:place`. Forged, stale and rate-limited input stops here.
+// The doors for any system that can sign a POST: `/hooks/generic/:place`, and `/hooks/chat/:place` for a bridge to a chat. Forged, stale
+// and rate-limited input stops here.
 
-import { Hono } from "hono";
-import { parseGeneric } from "../channels/generic/parse.ts";
+import { type Context, Hono } from "hono";
+import { parseGeneric, type SignedSource, signedSources } from "../channels/generic/parse.ts";
 import { isSigned, signatureHeaders } from "../channels/generic/sign.ts";
 import { audienceOf } from "../core/audience.ts";
 import { judge } from "../core/gate.ts";
@@ -27,11 +28,12 @@ const whose = "the generic webhook";
 
 export const genericDoor = new Hono<AppEnv>();
 
-genericDoor.post("/hooks/generic/:place", async (c) => {
+for (const source of signedSources) genericDoor.post(`/hooks/${source}/:place`, (c) => takeIn(c, source, c.req.param("place")));
+
+async function takeIn(c: Context<AppEnv>, source: SignedSource, place: string): Promise<Response> {
   const config = readConfig(c.env);
   const secret = config.generic.webhookSecret;
   if (secret === null) throw new Fault("unavailable", "GENERIC_WEBHOOK_SECRET is missing: the generic webhook accepts nothing without it.");
-  const place = c.req.param("place");
   if (!/^[a-z0-9][a-z0-9._-]{0,99}$/i.test(place))
     throw new Fault("bad_input", "The place in the address is made of letters, digits, dots, dashes and underscores.");
   const id = headerOf(c, signatureHeaders.id, 200, whose);
@@ -47,9 +49,9 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
   if (!/^\d+$/.test(timestamp) || Math.abs(nowMs - Number(timestamp) * 1000) > maxSkewMs)
     throw new Fault("unauthorised", "The timestamp is more than five minutes from now: it is the time of sending, in seconds since 1970.");
 
-  const { trigger: parsed, cut } = parseGeneric(parseJson(body, c.req.header("content-type")), { place, deliveryId: id, nowMs });
+  const { trigger: parsed, cut } = parseGeneric(parseJson(body, c.req.header("content-type")), { source, place, deliveryId: id, nowMs });
   afterwards(c, shareLimits(c.env.DB, nowMs, config.doorLimitFactor));
-  const comer = { source: parsed.source, place, sender: senderOf(parsed.principal.role) };
+  const comer = { source, place, sender: senderOf(parsed.principal.role) };
   await admit(c.env.DB, comer, nowMs, config.doorLimitFactor);
   const before = takenBefore(parsed.id, nowMs);
   if (before) {
@@ -62,10 +64,10 @@ genericDoor.post("/hooks/generic/:place", async (c) => {
   afterwards(c, gatherRecent(c.env.DB, trigger, verdict, nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
-    console.error(JSON.stringify({ at: "hooks.generic", id, error: String(error) }));
+    console.error(JSON.stringify({ at: `hooks.${source}`, id, error: String(error) }));
     throw new Fault("unavailable", "This could not be stored. Deliver it again: what was stored is not doubled.", { cause: error });
   });
   const triggers = [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }];
   remember(trigger.id, { comer, triggers, deliveryId: id }, nowMs);
   return c.json({ triggers }, 202);
-});
+}

@@ -2,7 +2,7 @@
 
 import { tryRules } from "../core/gate-trial.ts";
 import type { PolicyAct } from "../core/router-policy.ts";
-import { changed, changeWords, chatPrefix, listWords, ruleName, ruleWords, trialWords } from "../core/router-policy-words.ts";
+import { changed, changeWords, isMadeInChat, listWords, ruleName, ruleWords, trialWords } from "../core/router-policy-words.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import type { PolicyInput } from "../protocol/policy.ts";
@@ -18,10 +18,7 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
   switch (act.do) {
     case "list": {
       const [policies, inForce] = await Promise.all([listPolicies(db), currentRules(db)]);
-      return listWords(
-        policies,
-        inForce.rules.filter(({ id }) => id.startsWith(chatPrefix)),
-      );
+      return listWords(policies, inForce.rules.filter(isMadeInChat));
     }
     case "propose": {
       const [inForce, recent] = await Promise.all([currentRules(db), recentTriggers(db)]);

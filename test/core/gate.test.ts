@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { defaultRules, judge } from "../../src/core/gate.ts";
+import { isMadeInChat } from "../../src/core/router-policy-words.ts";
 import { type GateRule, gateRule } from "../../src/protocol/gate.ts";
 import type { Role } from "../../src/protocol/principal.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
@@ -146,5 +147,29 @@ describe("the default rules", () => {
     expect(verdict.outcome).toBe(outcome);
     expect(verdict.rule).not.toBe("default");
     expect(verdict.reason.length).toBeGreaterThan(10);
+  });
+
+  test.each<[string, Partial<Trigger>, Role, string]>([
+    ["said to us", { addressed: true }, "member", "request"],
+    ["said to us by a stranger", { addressed: true }, "public", "request"],
+    ["a mention that is no message", { addressed: true, kind: "app_mention" }, "guest", "request"],
+    ["said to others", {}, "member", "candidate"],
+    ["said to others by a stranger", {}, "public", "candidate"],
+    ["small talk", { facts: { words: "talk" } }, "member", "record"],
+    ["small talk that is said to us", { addressed: true, facts: { words: "talk" } }, "member", "request"],
+    ["a program's message", {}, "bot", "record"],
+    ["a program that mentions us", { addressed: true }, "bot", "record"],
+    ["something that nobody said", { kind: "alert" }, "member", "record"],
+  ])("%s, in a chat and at the generic door", (_name, of, role, outcome) => {
+    for (const source of ["chat", "generic"]) {
+      const verdict = byDefault({ source, kind: "message", ...of }, role);
+      expect(verdict.outcome).toBe(outcome);
+      expect(verdict.rule.startsWith(`${source}.`)).toBe(true);
+    }
+  });
+
+  test("[RD9] none of those that ship is taken for one that was made in the chat", () => {
+    expect(defaultRules.rules.filter(isMadeInChat)).toEqual([]);
+    expect(isMadeInChat({ id: "chat.rul_abc" })).toBe(true);
   });
 });

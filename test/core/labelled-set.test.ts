@@ -21,7 +21,9 @@ describe("[Q7] the labelled messages", () => {
   });
 
   test("of the known set meet every rule that ships", () => {
-    const met = new Set(known.map((line) => judge(defaultRules, triggerOf(line)).rule.split(":")[0]));
+    // A chat has the wire of the generic door: what is labelled there is said here as well.
+    const said = known.map(triggerOf).flatMap((each) => (each.source === "generic" ? [each, { ...each, source: "chat" }] : [each]));
+    const met = new Set(said.map((each) => judge(defaultRules, each).rule.split(":")[0]));
     const shipped = new Set(defaultRules.rules.map(({ id }) => id.split(":")[0]));
     // Our own words never come through a door as ours.
     shipped.delete("own");

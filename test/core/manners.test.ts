@@ -1,10 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { countWords, fitManner, moreNote } from "../../src/core/manners.ts";
+import { countWords, fitManner, mannerOf, moreNote } from "../../src/core/manners.ts";
 import { limits } from "../../src/protocol/limits.ts";
 
 const words = (count: number, word = "word"): string => Array.from({ length: count }, (_, i) => `${word}${i}`).join(" ");
 const fences = (text: string): number => text.split("\n").filter((line) => /^ {0,3}(`{3,}|~{3,})/.test(line)).length;
+
+test.each([
+  ["web", "instant"],
+  ["chat", "instant"],
+  ["generic", "structured"],
+  ["github", "structured"],
+  ["", "structured"],
+])("[O13] the manner of the source %j is %s", (source, manner) => {
+  expect(mannerOf(source)).toBe(manner);
+});
 
 describe("the manner of instant messages", () => {
   test("a text of a hundred words is unchanged, one of a hundred and one is cut and says so", () => {

@@ -334,8 +334,17 @@ describe("[RD11] words that are too long for chat", () => {
     expect(posts(relay({ shortened: new Set([report.id]) }).decisions[0]?.effects)[0]?.fullText).toBe(long);
   });
 
-  test("are said as they are on an issue", () => {
-    const [post] = posts(say(issue).decisions[0]?.effects);
+  const from = (source: string): QueuedTrigger => ({ ...issue, trigger: { ...issue.trigger, source } });
+
+  test("[O13] come back in a chat behind a bridge as well, and are cut the second time", () => {
+    expect(say(from("chat")).tooLong).toEqual([issue.id]);
+    const [post] = posts(say(from("chat"), { shortened: new Set([issue.id]) }).decisions[0]?.effects);
+    expect(countWords(post?.text ?? "")).toBeLessThanOrEqual(limits.maxInstantWords);
+    expect(post?.fullText).toBe(long);
+  });
+
+  test.each(["github", "generic"])("are said as they are at %s", (source) => {
+    const [post] = posts(say(from(source)).decisions[0]?.effects);
     expect(post?.text).toBe(long);
     expect(post).not.toHaveProperty("fullText");
   });

@@ -7,12 +7,14 @@ import { guest, member, queuedReport, queuedTrigger, reportOf } from "../support
 const asked = queuedTrigger({ name: "a", by: member });
 const visitor = queuedTrigger({ name: "v", by: guest });
 const issue = queuedTrigger({ name: "i", by: member, thread: "one" });
+const other = queuedTrigger({ name: "b", by: member, thread: "two" });
+const bridged = { ...other, trigger: { ...other.trigger, source: "chat", kind: "message" } };
 const report = queuedReport(reportOf({}));
 const view = (progress: [string, ItemProgress][] = []): DraftView => ({
   turn: 7,
   step: 1,
   names: new Map([["7.1", asked.id]]),
-  items: new Map([asked, visitor, issue, report].map((item) => [item.id, item])),
+  items: new Map([asked, visitor, issue, bridged, report].map((item) => [item.id, item])),
   progress: new Map(progress),
 });
 const reply = (input: object) => ({ tool: "reply", json: JSON.stringify(input) });
@@ -63,8 +65,8 @@ describe("[D1] a reply while it is written", () => {
       expect([tool, beside(tool, asked), beside(tool, visitor)]).toEqual([tool, calm.includes(tool), calm.includes(tool)]);
   });
 
-  test("is shown in the widget only: not on an issue, and not of a task's report", () => {
-    expect(draftOf(view(), [reply({ settles: [issue.id], text: "Hello" })])).toBeNull();
+  test("is shown in the widget only: not on an issue, not in a chat behind a bridge, and not of a task's report", () => {
+    for (const elsewhere of [issue, bridged]) expect(draftOf(view(), [reply({ settles: [elsewhere.id], text: "Hello" })])).toBeNull();
     expect(draftOf(view(), [reply({ settles: [report.id], text: "Hello" })])).toBeNull();
   });
 

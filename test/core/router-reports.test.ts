@@ -26,11 +26,13 @@ describe("planReport", () => {
   });
 
   test("[W29] who stopped a task is said where no card says it", () => {
-    const there = taskOf("there", { source: "github", place: "acme/app" });
-    const report = reportOf({ task: there, kind: "cancelled", status: "cancelled", text: "Stopped by Ana, through Switchyard." });
-    const { decision, queue } = planReport(report, there, [], 1);
-    expect(queue).toBeNull();
-    expect(posts(decision?.effects)).toMatchObject([{ kind: "notice", text: report.text, threadId: there.threadId, taskId: there.id }]);
+    for (const source of ["github", "generic", "chat"]) {
+      const there = taskOf("there", { source, place: "acme/app" });
+      const report = reportOf({ task: there, kind: "cancelled", status: "cancelled", text: "Stopped by Ana, through Switchyard." });
+      const { decision, queue } = planReport(report, there, [], 1);
+      expect(queue).toBeNull();
+      expect(posts(decision?.effects)).toMatchObject([{ kind: "notice", text: report.text, threadId: there.threadId, taskId: there.id }]);
+    }
   });
 
   test("[RR1] progress and a cancel disturb nobody; a pause and a wait are told once", () => {

@@ -66,6 +66,7 @@ describe("small talk", () => {
     for (const [source, kind] of [
       ["github", "issue_comment.created"],
       ["generic", "message"],
+      ["chat", "message"],
     ] as const) {
       const trigger = { ...said, source, kind, facts: { words: "talk" } };
       expect(judge(defaultRules, { ...trigger, addressed: true }).outcome).toBe("request");

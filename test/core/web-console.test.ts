@@ -295,7 +295,7 @@ test("rules stand source by source and move past what an event could meet; what 
   expect(moved(rules, 0, -1)).toEqual(rules);
   // Of the shipped list a reader meets a handful of lines a source.
   const shipped = sectionsOf(findRules(defaultRules.rules, ""));
-  expect(shipped.map(({ source }) => source)).toEqual([null, "web", "github", "generic"]);
+  expect(shipped.map(({ source }) => source)).toEqual([null, "web", "github", "generic", "chat"]);
   expect(Math.max(...shipped.map(({ rules: of }) => familiesOf(of).length))).toBeLessThanOrEqual(15);
 });
 

@@ -113,7 +113,7 @@ describe("an end that is reported", () => {
     expect(end(withPush())).toBe(
       `It is mended.\n\n### Checks\n\n- \`npm test · exit 1\`\n- \`npm test · exit 0\`\n\n### Links\n\n- Branch switchyard/tsk_a at ${sha.slice(0, 10)}`,
     );
-    expect(end(withPush({ start: { ...start, source: "web", place: "widget" } }))).toBe("It is mended.");
+    for (const source of ["web", "chat"]) expect(end(withPush({ start: { ...start, source, place: "team" } }))).toBe("It is mended.");
   });
 
   test("[O9] a worker cannot pass its own words off as what ran", () => {
@@ -123,6 +123,12 @@ describe("an end that is reported", () => {
 });
 
 describe("a comment or a label", () => {
+  test.each(["web", "chat"])("of a conversation (%s) is refused: there the router speaks", (source) => {
+    const change = ask(calling({ start: { ...start, source } }), { what: "comment", text: "Because." });
+    expect(offers(change)).toEqual([]);
+    expect(JSON.stringify(outputs(change))).toContain("the router speaks for you");
+  });
+
   const review = message("why?", member, "trg_review-1", {
     kind: "pull_request_review_comment.created",
     externalId: "78",

@@ -4,6 +4,7 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { describe, expect, test } from "vitest";
+import { signedSources } from "../../src/channels/generic/parse.ts";
 import { app } from "../../src/entry/app.ts";
 import { type Env, routerName } from "../../src/env.ts";
 import { limits } from "../../src/protocol/limits.ts";
@@ -41,55 +42,60 @@ test("[R4] [Q4] where only the retries arrive, the first of them is taken: a ret
   expect(outcomes).toEqual(["accepted", "duplicate"]);
 });
 
-test("[G7] [Q4] [H2] one mention that comes as four retries and a second event is one trigger, one decision and one reply", async () => {
-  const text = "hello h2-token";
-  await model("script", { when: "h2-token", replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: "Hello once." } }] }] });
-  const mention = {
-    kind: "app_mention",
-    text,
-    thread: "C1",
-    messageKey: "C1:1700000000.1",
-    addressed: true,
-    principal: { id: "U1", name: "Member", role: "member" },
-  };
-  const retry = (n: number) => deliverGeneric({ ...mention }, { id: "Ev1", headers: n === 0 ? {} : { "x-slack-retry-num": String(n) } });
-  const answers = [await retry(0), ...(await Promise.all([retry(1), retry(2)])), await retry(3)];
-  answers.push(await deliverGeneric({ ...mention, kind: "message" }, { id: "Ev2" }));
-  for (const { status, ms } of answers) {
-    expect(status).toBe(202);
-    expect(ms).toBeLessThan(1_000);
-  }
-  const triggerId = answers[0]?.answer.triggers?.[0]?.id ?? "";
-  expect(answers.map(({ answer }) => [answer.triggers?.[0]?.id, answer.triggers?.[0]?.outcome])).toEqual([
-    [triggerId, "accepted"],
-    ...Array.from({ length: 4 }, () => [triggerId, "duplicate"]),
-  ]);
-  const thread = threadOf(triggerId);
-  const replies = await until("the reply", async () => ((await bridge("Hello once.")).length > 0 ? bridge("Hello once.") : undefined));
-  await evictDurableObject(thread as unknown as DurableObjectStub);
-  const { rows } = await thread.read({ afterSeq: 0, limit: 100 });
-  expect(rows.filter(({ kind }) => kind === "trigger")).toHaveLength(1);
-  expect(rows.filter(({ kind }) => kind === "outbound")).toHaveLength(1);
-  // Repeats enter the log together, a moment later.
-  const duplicates = await until("the repeats in the log", async () => {
-    const events = (await thread.events({ afterSeq: 0, limit: 100 })).map(({ event }) => event);
-    const known = events.flatMap((event) => (event.kind === "thread.duplicate" ? [[event.deliveryId, event.of, event.by]] : []));
-    return known.length >= 4 ? known : undefined;
-  });
-  expect(duplicates).toEqual([
-    ["Ev1", "Ev1", "event id"],
-    ["Ev1", "Ev1", "event id"],
-    ["Ev1", "Ev1", "event id"],
-    ["Ev2", "Ev1", "message key"],
-  ]);
-  const decided = (await bindings.ROUTER.getByName(routerName).events({ afterSeq: 0, limit: 100, about: triggerId })).filter(
-    ({ event }) => event.kind === "router.decision",
-  );
-  expect(decided).toHaveLength(1);
-  expect(replies).toHaveLength(1);
-  expect(replies[0]).toMatchObject({ body: { place: "chat", thread: "C1", text: "Hello once.", kind: "reply", triggerId } });
-  expect(replies[0]?.headers["idempotency-key"]).toBe(replies[0]?.id);
-});
+test.each(signedSources)(
+  "[G7] [Q4] [H2] one mention that comes to the %s door as four retries and a second event is one trigger, one decision and one reply",
+  async (source) => {
+    const text = `hello h2-${source}`;
+    const said = `Hello once, ${source}.`;
+    await model("script", { when: text, replies: [{ calls: [{ tool: "reply", input: { settles: ["$trg"], text: said } }] }] });
+    const mention = {
+      kind: "app_mention",
+      text,
+      thread: "C1",
+      messageKey: "C1:1700000000.1",
+      addressed: true,
+      principal: { id: "U1", name: "Member", role: "member" },
+    };
+    const retry = (n: number) =>
+      deliverGeneric({ ...mention }, { id: "Ev1", source, headers: n === 0 ? {} : { "x-slack-retry-num": String(n) } });
+    const answers = [await retry(0), ...(await Promise.all([retry(1), retry(2)])), await retry(3)];
+    answers.push(await deliverGeneric({ ...mention, kind: "message" }, { id: "Ev2", source }));
+    for (const { status, ms } of answers) {
+      expect(status).toBe(202);
+      expect(ms).toBeLessThan(1_000);
+    }
+    const triggerId = answers[0]?.answer.triggers?.[0]?.id ?? "";
+    expect(answers.map(({ answer }) => [answer.triggers?.[0]?.id, answer.triggers?.[0]?.outcome])).toEqual([
+      [triggerId, "accepted"],
+      ...Array.from({ length: 4 }, () => [triggerId, "duplicate"]),
+    ]);
+    const thread = threadOf(triggerId);
+    const replies = await until("the reply", async () => ((await bridge(said)).length > 0 ? bridge(said) : undefined));
+    await evictDurableObject(thread as unknown as DurableObjectStub);
+    const { rows } = await thread.read({ afterSeq: 0, limit: 100 });
+    expect(rows.filter(({ kind }) => kind === "trigger")).toHaveLength(1);
+    expect(rows.filter(({ kind }) => kind === "outbound")).toHaveLength(1);
+    // Repeats enter the log together, a moment later.
+    const duplicates = await until("the repeats in the log", async () => {
+      const events = (await thread.events({ afterSeq: 0, limit: 100 })).map(({ event }) => event);
+      const known = events.flatMap((event) => (event.kind === "thread.duplicate" ? [[event.deliveryId, event.of, event.by]] : []));
+      return known.length >= 4 ? known : undefined;
+    });
+    expect(duplicates).toEqual([
+      ["Ev1", "Ev1", "event id"],
+      ["Ev1", "Ev1", "event id"],
+      ["Ev1", "Ev1", "event id"],
+      ["Ev2", "Ev1", "message key"],
+    ]);
+    const decided = (await bindings.ROUTER.getByName(routerName).events({ afterSeq: 0, limit: 100, about: triggerId })).filter(
+      ({ event }) => event.kind === "router.decision",
+    );
+    expect(decided).toHaveLength(1);
+    expect(replies).toHaveLength(1);
+    expect(replies[0]).toMatchObject({ body: { source, place: "chat", thread: "C1", text: said, kind: "reply", triggerId } });
+    expect(replies[0]?.headers["idempotency-key"]).toBe(replies[0]?.id);
+  },
+);
 
 describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
   const payload = { kind: "message", text: "hello" };
@@ -130,6 +136,9 @@ describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
     ["one from the future", { atMs: Date.now() + 6 * 60_000 }, 401],
     ["a time in milliseconds", { atMs: Date.now() * 1000 }, 401],
     ["a place with a slash in it", { place: "a%2Fb" }, 400],
+    ["a place with a slash in it, of a chat", { source: "chat", place: "a%2Fb" }, 400],
+    ["no place", { source: "chat", place: "" }, 404],
+    ["a source that has no door", { source: "mail" as "chat" }, 404],
   ])("%s", async (_name, sent, status) => {
     expect(await refused(sent)).toBe(status);
   });
@@ -153,8 +162,8 @@ describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
     expect(await refused({}, body)).toBe(400);
   });
 
-  test("without a secret nothing is accepted, and GitHub's door does not need it", async () => {
-    const request = new Request("https://switchyard.test/hooks/generic/chat", { method: "POST", body: "{}" });
+  test.each(signedSources)("without a secret nothing is accepted at the %s door, and GitHub's does not need it", async (source) => {
+    const request = new Request(`https://switchyard.test/hooks/${source}/chat`, { method: "POST", body: "{}" });
     const answer = await app.fetch(request, { ...bindings, GENERIC_WEBHOOK_SECRET: " " } as Env, createExecutionContext());
     expect(answer.status).toBe(503);
     expect(await answer.text()).toContain("GENERIC_WEBHOOK_SECRET");

@@ -52,6 +52,11 @@ test("a complete deployment is ready, and none of its values is shown", async ()
     expect(text).not.toContain(bindings[name] ?? "never");
 });
 
+test("without its secret both doors of the generic webhook are said to be closed", async () => {
+  const { text } = await health({ GENERIC_WEBHOOK_SECRET: undefined });
+  expect(text).toMatch(/Closed: set GENERIC_WEBHOOK_SECRET to open \/hooks\/chat\/PLACE and \/hooks\/generic\/PLACE/);
+});
+
 test("a fresh deployment without any secret answers 200 and says what each missing one is for", async () => {
   const { status, body } = await health(Object.fromEntries(settings.map((name) => [name, name === "OPERATOR_TOKEN" ? "  " : undefined])));
   expect(status).toBe(200);

@@ -1,10 +1,10 @@
-// The generic channel outbound: a signed POST to the address of the team's own bridge. The outbound id is the idempotency key;
-// a GET with `?id=` asks whether the bridge has it.
+// The two channels of the generic webhook, outbound: a signed POST to the address of the team's own bridge, which says the source that
+// it is for. The outbound id is the idempotency key; a GET with `?id=` asks whether the bridge has it.
 import * as z from "zod/mini";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Channel, OutboundMessage } from "../channel.ts";
-import { genericSource } from "./parse.ts";
+import type { SignedSource } from "./parse.ts";
 import { signHeaders } from "./sign.ts";
 
 const timeoutMs = 10_000;
@@ -13,13 +13,21 @@ const retryAfterCapMs = 60 * 60_000;
 
 const answerBody = z.object({ id: z.optional(z.union([z.string(), z.number()])) });
 
-export const generic: Channel = {
-  source: genericSource,
-  manner: "structured",
+const channelFor = (source: SignedSource): Channel => ({
+  source,
 
   async send(message, config) {
-    const { id, kind, text, triggerId } = message.outbound;
-    const said = { id, place: message.place, ...whereOf(message.threadKey), kind, text, ...(triggerId === undefined ? {} : { triggerId }) };
+    const { id, kind, text, fullText, triggerId } = message.outbound;
+    const said = {
+      id,
+      source,
+      place: message.place,
+      ...whereOf(message.threadKey),
+      kind,
+      text,
+      ...(fullText === undefined ? {} : { fullText }),
+      ...(triggerId === undefined ? {} : { triggerId }),
+    };
     const answer = await callBridge(config, id, "POST", JSON.stringify(said));
     // 409: the bridge knows the id, so an earlier attempt arrived after all.
     if (answer.status !== 409 && !answer.ok) throw faultOf(answer, "unknown");
@@ -33,7 +41,10 @@ export const generic: Channel = {
     if ([404, 405, 501].includes(answer.status)) return null;
     throw faultOf(answer, "later");
   },
-};
+});
+
+export const generic = channelFor("generic");
+export const chat = channelFor("chat");
 
 /** The keys as the sender named them. */
 function whereOf(threadKey: OutboundMessage["threadKey"]): Record<string, string> {
@@ -52,10 +63,7 @@ function whereOf(threadKey: OutboundMessage["threadKey"]): Record<string, string
 async function callBridge(config: Config, id: string, method: "GET" | "POST", body: string | null): Promise<Response> {
   const { replyUrl, webhookSecret } = config.generic;
   if (replyUrl === null)
-    throw new Fault(
-      "unauthorised",
-      "GENERIC_REPLY_URL is missing: without it nothing can be said to where the generic webhook comes from.",
-    );
+    throw new Fault("unauthorised", "GENERIC_REPLY_URL is missing: without it nothing can be said to where signed messages come from.");
   if (webhookSecret === null)
     throw new Fault("unauthorised", "GENERIC_WEBHOOK_SECRET is missing: without it an answer cannot be signed, and is not sent.");
   if (!URL.canParse(replyUrl)) throw new Fault("bad_input", "GENERIC_REPLY_URL is no address: it must begin with https://.");

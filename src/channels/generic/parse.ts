@@ -6,7 +6,9 @@ import { Fault } from "../../protocol/fault.ts";
 import type { Trigger } from "../../protocol/trigger.ts";
 import { fitText } from "../web.ts";
 
-export const genericSource = "generic";
+/** One wire, and a door for each; what comes through `chat` is answered as in a chat. */
+export const signedSources = ["generic", "chat"] as const;
+export type SignedSource = (typeof signedSources)[number];
 
 const key = z.string().check(z.minLength(1), z.maxLength(200));
 
@@ -31,10 +33,12 @@ const genericBody = z.object({
   addressed: z.optional(z.boolean()),
 });
 
-export type GenericDelivery = { place: string; deliveryId: string; nowMs: number };
+/** `source`: of the door; `generic` when absent. */
+export type GenericDelivery = { source?: SignedSource; place: string; deliveryId: string; nowMs: number };
 
 /** The trigger of a delivery, and whether its text was cut: then the whole body is kept beside it. */
-export function parseGeneric(body: unknown, { place, deliveryId, nowMs }: GenericDelivery): { trigger: Trigger; cut: boolean } {
+export function parseGeneric(body: unknown, delivery: GenericDelivery): { trigger: Trigger; cut: boolean } {
+  const { source = "generic", place, deliveryId, nowMs } = delivery;
   const parsed = genericBody.safeParse(body);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -44,13 +48,13 @@ export function parseGeneric(body: unknown, { place, deliveryId, nowMs }: Generi
   // [G7] The message key is the identity where there is one, so that a pair of events meets in one thread as one trigger.
   const identity = messageKey === undefined ? `event:${deliveryId}` : `message:${messageKey}`;
   const threadKey = thread === undefined ? identity : `thread:${thread}`;
-  const threadId = threadIdOf(genericSource, place, threadKey);
+  const threadId = threadIdOf(source, place, threadKey);
   const fitted = fitText(text);
   return {
     cut: fitted.cut,
     trigger: {
-      id: triggerIdOf(genericSource, identity, threadId),
-      source: genericSource,
+      id: triggerIdOf(source, identity, threadId),
+      source,
       deliveryId,
       threadId,
       place,

@@ -20,7 +20,6 @@ const commentList = z.array(z.object({ id: z.number(), body: z.nullish(z.string(
 
 export const github: Channel = {
   source: "github",
-  manner: "structured",
 
   async send(message, config) {
     const { deed, id } = message.outbound;

@@ -303,7 +303,7 @@ function cancel(trigger: Trigger, target: string, view: View): Call[] {
     return reply(view.open.length > 0 ? "It is being stopped already." : "Nothing is running, so there is nothing to stop.");
   const list = (found.length > 0 ? found : open).slice(0, 8).map((task) => `- ${task.title} (${task.minutes} min)`);
   return reply(
-    `${found.length > 0 ? "Which one shall I stop?" : "I do not find that one. These are open:"}\n${list.join("\n")}\nName one, or press Stop on its card.`,
+    `${found.length > 0 ? "Which one shall I stop?" : "I do not find that one. These are open:"}\n${list.join("\n")}\nName one${trigger.source === "web" ? ", or press Stop on its card" : ""}.`,
   );
 }
 

@@ -17,7 +17,7 @@ const outcomeHelp: Record<Outcome, string> = {
 type TextField = "id" | "source" | "place" | "thread" | "kind" | "principalId" | "words" | "facts" | "reason";
 
 const fields: { name: TextField; label: string; hint: string }[] = [
-  { name: "source", label: "Source", hint: "github, web, generic" },
+  { name: "source", label: "Source", hint: "github, web, chat, generic" },
   { name: "place", label: "Place", hint: "acme/app, or acme/* for all of them" },
   { name: "thread", label: "Thread", hint: "#12, branch:main, or a thr_ id" },
   { name: "kind", label: "Kind of event", hint: "issues.opened, or check_run.*" },

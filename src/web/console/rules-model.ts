@@ -65,7 +65,7 @@ export function sectionsOf(rules: readonly PlacedRule[]): RuleSection[] {
   return sections;
 }
 
-const sourceWords: Record<string, string> = { web: "Widget", github: "GitHub", generic: "Signed webhook" };
+const sourceWords: Record<string, string> = { web: "Widget", github: "GitHub", generic: "Signed webhook", chat: "Chat" };
 export const sourceName = (source: string | null): string => (source === null ? "Every source" : (sourceWords[source] ?? source));
 
 const allButKind = ({ id: _id, kind: _kind, ...rest }: GateRule): string => JSON.stringify(rest);
