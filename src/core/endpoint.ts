@@ -279,7 +279,6 @@ function output(draft: Draft, input: Extract<EndpointInput, { kind: "output" }>)
 
 const isWhole = (entry: Entry, settled: CommandResult): boolean => entry.storedBytes >= settled.outputBytes - settled.truncatedBytes;
 
-/** [E9] A result settles its command when its output is here; a repeated one, and one of a command long forgotten, is only acknowledged. */
 /** [E15] A machine's clock is its own. An end that lies before the command or after now is taken for now, and what it took stays. */
 function inTime({ command: { atMs } }: Entry, result: CommandResult, nowMs: number): CommandResult {
   const { startedMs, endedMs } = result;
@@ -289,6 +288,7 @@ function inTime({ command: { atMs } }: Entry, result: CommandResult, nowMs: numb
   return { ...result, endedMs: nowMs, startedMs: startedMs === null ? null : nowMs - tookMs };
 }
 
+/** [E9] A result settles its command when its output is here; a repeated one, and one of a command long forgotten, is only acknowledged. */
 function result(draft: Draft, said: CommandResult): void {
   const { commandId } = said;
   const entry = draft.entry(commandId);

@@ -192,12 +192,12 @@ export type WorkerEffect =
   | { effect: "tell_child"; taskId: TaskId; id: string; text: string }
   | { effect: "cancel_child"; taskId: TaskId; by: Principal; reason: string }
   | { effect: "card"; to: "board" | "index" | ThreadId }
-  /** `byWorker`: by its own choice, so the router is told. */
   | { effect: "offer"; threadId: ThreadId; input: Parameters<ThreadRpc["offer"]>[0] }
   /** A proposal that waits is taken back. */
   | { effect: "withdraw"; threadId: ThreadId; outboundId: string; by: Principal; reason: string }
   /** To the thread of its own branch or pull request, from the first row on; made where nothing has happened in it yet. */
   | { effect: "follow"; threadId: ThreadId; decisionId: string; about: NonNullable<Parameters<ThreadRpc["subscribe"]>[0]["about"]> }
+  /** `byWorker`: by its own choice, so the router is told. */
   | { effect: "unsubscribe"; threadId: ThreadId; reason: string; byWorker?: true }
   /** `recordOnly`: given up by a cancel, nobody decides on it again. */
   | { effect: "release"; threadId: ThreadId; rows: DeliveredRow[]; recordOnly?: true }

@@ -37,9 +37,9 @@ export type ThreadEvent =
   | { kind: "thread.sent"; outboundId: string; providerId: string }
   | { kind: "thread.confirmed"; outboundId: string; providerId: string }
   | { kind: "thread.unsent"; outboundId: string; state: "expired" | "failed" | "unknown"; reason: string }
-  /** A task gives rows up; `free`: those that no task that got them keeps any more. */
   /** A worker noted something about this thread. `notes`: the id under which all of them are read. */
   | { kind: "thread.note"; notes: string; note: ThreadNote }
+  /** A task gives rows up; `free`: those that no task that got them keeps any more. */
   | { kind: "thread.released"; taskId: string; seqs: number[]; free: number[] }
   /** A person's word on an outcome. */
   | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal }
