@@ -1,15 +1,10 @@
-// Gate rules in D1: each saved version whole, the highest in force. A reader never waits long and never fails:
-// the gate must judge also while D1 is away.
+// Gate rules in D1: each saved version whole, the highest in force. The gate judges also while D1 is away.
 import * as z from "zod/mini";
 import { defaultRules } from "../core/gate.ts";
 import type { RulesVersion } from "../protocol/console.ts";
-import { asFault, Fault } from "../protocol/fault.ts";
+import { Fault } from "../protocol/fault.ts";
 import { type GateRule, type GateRules, gateRule } from "../protocol/gate.ts";
-import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
-
-const cacheMs = 10_000;
-const readTimeoutMs = 2_000;
+import { InForce } from "./in-force.ts";
 
 /** Versions that are listed; each older one is still stored and can be read by its number. */
 const listedVersions = 50;
@@ -22,39 +17,18 @@ const ruleList = z.array(gateRule).check(
   z.refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "must not use a rule id twice"),
 );
 
-// Results only, never promises: a promise of one request must not be awaited by another.
-const known = new WeakMap<D1Database, { rules: GateRules; untilMs: number }>();
-
-/** The rules in force, at most about 10 s old. When D1 is away: the last known ones, else the defaults. */
-export async function rulesInForce(db: D1Database, nowMs: number): Promise<GateRules> {
-  const cached = known.get(db);
-  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.rules;
-  let rules: GateRules;
-  try {
-    rules = await readHighest(db);
-  } catch (error) {
-    rules = cached?.rules ?? defaultRules;
-    console.error(JSON.stringify({ at: "gate-rules", using: rules.version, error: String(error) }));
-  }
-  // A save that ended while this read was under way knows better.
-  const newest = known.get(db);
-  if (newest && newest !== cached) return newest.rules;
-  known.set(db, { rules, untilMs: nowMs + cacheMs });
-  return rules;
+/** The rules in force as D1 has them now, for whoever is about to change them: nothing is cached, and a fault when they cannot be read. */
+export async function currentRules(db: D1Database): Promise<GateRules> {
+  const row = await db
+    .prepare("SELECT version, rules FROM gate_rules ORDER BY version DESC LIMIT 1")
+    .first<{ version: number; rules: string }>();
+  return row === null ? defaultRules : { version: row.version, rules: ruleList.parse(JSON.parse(row.rules)) };
 }
 
-async function readHighest(db: D1Database): Promise<GateRules> {
-  const row = await withTimeout(
-    (async () => {
-      await migrated(db);
-      return db.prepare("SELECT version, rules FROM gate_rules ORDER BY version DESC LIMIT 1").first<{ version: number; rules: string }>();
-    })(),
-    readTimeoutMs,
-    "D1",
-  );
-  if (!row) return defaultRules;
-  return { version: row.version, rules: ruleList.parse(JSON.parse(row.rules)) };
-}
+const inForce = new InForce<GateRules>("gate-rules", currentRules, defaultRules);
+
+/** The rules in force, at most about 10 s old. While D1 is away: the last known ones, else the defaults. */
+export const rulesInForce = (db: D1Database, nowMs: number): Promise<GateRules> => inForce.get(db, nowMs);
 
 /**
  * Saves a changed set as the next version. `edited.version` is the version that was edited: when another one was saved
@@ -62,7 +36,6 @@ async function readHighest(db: D1Database): Promise<GateRules> {
  */
 export async function saveRules(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<GateRules> {
   const checked = checkRules(edited.rules);
-  await migrated(db);
   const saved = await db
     .prepare(
       "INSERT INTO gate_rules (version, rules, saved_by, saved_ms) SELECT ?1 + 1, ?2, ?3, ?4 WHERE (SELECT COALESCE(MAX(version), 0) FROM gate_rules) = ?1",
@@ -72,35 +45,24 @@ export async function saveRules(db: D1Database, edited: GateRules, by: string, n
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "Somebody else saved rules meanwhile. Look at the newest version and make your change again.");
   const rules: GateRules = { version: edited.version + 1, rules: checked };
-  known.set(db, { rules, untilMs: nowMs + cacheMs });
+  inForce.changed(db, rules);
   return rules;
 }
 
 /** Puts a rule before all others, in the place of an older one of its id, as the next version. Repeated, it changes nothing. */
 export async function putRuleFirst(db: D1Database, rule: GateRule, by: string, nowMs: number): Promise<void> {
-  const { version, rules } = await readHighest(db);
+  const { version, rules } = await currentRules(db);
   if (JSON.stringify(rules[0]) === JSON.stringify(rule)) return;
-  await saveOrRetry(db, { version, rules: [rule, ...rules.filter(({ id }) => id !== rule.id)] }, by, nowMs);
+  await saveRules(db, { version, rules: [rule, ...rules.filter(({ id }) => id !== rule.id)] }, by, nowMs);
 }
 
 /** The rules without one of them, as the next version; the rule that went, or null when there was none. */
 export async function removeRule(db: D1Database, id: string, by: string, nowMs: number): Promise<GateRule | null> {
-  const { version, rules } = await readHighest(db);
+  const { version, rules } = await currentRules(db);
   const gone = rules.find((rule) => rule.id === id);
   if (gone === undefined) return null;
-  await saveOrRetry(db, { version, rules: rules.filter((rule) => rule !== gone) }, by, nowMs);
+  await saveRules(db, { version, rules: rules.filter((rule) => rule !== gone) }, by, nowMs);
   return gone;
-}
-
-async function saveOrRetry(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<void> {
-  try {
-    await saveRules(db, edited, by, nowMs);
-  } catch (error) {
-    const fault = asFault(error);
-    // Somebody saved meanwhile: theirs is read with the next attempt.
-    if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });
-    throw error;
-  }
 }
 
 /** The list as it may be stored; throws a sentence that names what is wrong with it. */
@@ -123,9 +85,6 @@ export async function listRules(db: D1Database): Promise<RulesVersion[]> {
     .all<RulesVersion>();
   return [...results, { version: 0, rules: defaultRules.rules.length, savedBy: null, savedMs: null }];
 }
-
-/** The rules in force as D1 has them now, for whoever is about to change them: no cache, and a fault when they cannot be read. */
-export const currentRules = (db: D1Database): Promise<GateRules> => readHighest(db);
 
 /** A version by its number; null when there is none. */
 export async function rulesOfVersion(db: D1Database, version: number): Promise<GateRules | null> {

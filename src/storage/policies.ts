@@ -1,19 +1,13 @@
-// Policies in D1: each saved version whole, the highest of a policy in force. Like the gate's rules they never fail a reader.
+// Policies in D1: each saved version whole, the highest of a policy in force; and what people say of decisions.
 import type { PolicyMarks } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Policy, PolicyInput, SavedPolicy } from "../protocol/policy.ts";
 import type { RouterRpc } from "../protocol/rpc.ts";
 import type { SavedIn, SpeculationSetting } from "../protocol/speculation.ts";
-import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
+import { InForce } from "./in-force.ts";
 
-const cacheMs = 10_000;
-const readTimeoutMs = 1_000;
 /** The router's model reads all that are on. */
 const maxEnabled = 30;
-
-// Results only, never promises: a promise of one request must not be awaited by another.
-const known = new WeakMap<D1Database, { policies: Policy[]; untilMs: number }>();
 
 const columns = "id, version, text, enabled, saved_by AS savedBy, saved_ms AS savedMs, speculation, saved_in AS savedIn";
 type Row = Omit<SavedPolicy, "enabled" | "speculation" | "savedIn"> & {
@@ -28,24 +22,15 @@ const toPolicy = ({ speculation, savedIn, ...row }: Row): SavedPolicy => ({
   ...(speculation === null ? {} : { speculation: JSON.parse(speculation) as SpeculationSetting }),
 });
 
+const inForce = new InForce<Policy[]>(
+  "policies",
+  async (db) =>
+    (await listPolicies(db)).filter(({ enabled }) => enabled).map(({ enabled: _, savedBy: _by, savedMs: _at, ...policy }) => policy),
+  [],
+);
+
 /** The policies that are on, by id, at most about 10 s old. While D1 is away: the last known ones. */
-export async function policiesInForce(db: D1Database, nowMs: number): Promise<Policy[]> {
-  const cached = known.get(db);
-  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.policies;
-  let policies = cached?.policies ?? [];
-  try {
-    const saved = await withTimeout(
-      migrated(db).then(() => listPolicies(db)),
-      readTimeoutMs,
-      "D1",
-    );
-    policies = saved.filter(({ enabled }) => enabled).map(({ enabled: _, savedBy: _by, savedMs: _at, ...policy }) => policy);
-  } catch (error) {
-    console.error(JSON.stringify({ at: "policies", using: policies.length, error: String(error) }));
-  }
-  known.set(db, { policies, untilMs: nowMs + cacheMs });
-  return policies;
-}
+export const policiesInForce = (db: D1Database, nowMs: number): Promise<Policy[]> => inForce.get(db, nowMs);
 
 /** The newest version of each policy, by id. */
 export async function listPolicies(db: D1Database): Promise<SavedPolicy[]> {
@@ -74,7 +59,7 @@ export async function savePolicy(
 ): Promise<SavedPolicy> {
   const others = (await listPolicies(db)).filter(({ id, enabled }) => enabled && id !== input.id);
   if (input.enabled && others.length >= maxEnabled)
-    throw new Fault("conflict", `At most ${maxEnabled} policies can be on: switch one off first.`);
+    throw new Fault("bad_input", `At most ${maxEnabled} policies can be on: switch one off first.`);
   const { id, version, text, enabled, speculation } = input;
   const saved = await db
     .prepare(
@@ -87,7 +72,7 @@ export async function savePolicy(
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "This policy was changed meanwhile. Look at its newest version and make your change again.");
-  known.delete(db);
+  inForce.changed(db);
   const allows = speculation === undefined ? {} : { speculation };
   return { id, version: version + 1, text, enabled, ...allows, ...(savedIn === null ? {} : { savedIn }), savedBy: by, savedMs: nowMs };
 }

@@ -1,12 +1,9 @@
 // What an owner changes in the chat, in D1: each act may be repeated, and answers with what the owner is to be told.
-
 import { tryRules } from "../core/gate-trial.ts";
 import type { PolicyAct } from "../core/router-policy.ts";
 import { changed, changeWords, isMadeInChat, listWords, ruleName, ruleWords, trialWords } from "../core/router-policy-words.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
-import type { PolicyInput } from "../protocol/policy.ts";
-import type { SavedIn } from "../protocol/speculation.ts";
 import { currentRules, putRuleFirst, removeRule } from "./gate-rules.ts";
 import { migrated } from "./migrations.ts";
 import { listPolicies, policyVersions, savePolicy } from "./policies.ts";
@@ -15,6 +12,18 @@ import { recentTriggers } from "./recent-triggers.ts";
 /** Carries the act out. Throws what can be tried again; what never can is said in a sentence. */
 export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: number): Promise<string> {
   await migrated(db);
+  try {
+    return await carryOut(db, act, nowMs);
+  } catch (error) {
+    const fault = asFault(error);
+    // Somebody saved meanwhile: theirs is read with the next attempt.
+    if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });
+    if (fault?.retry === "never") return fault.message;
+    throw error;
+  }
+}
+
+async function carryOut(db: D1Database, act: PolicyAct, nowMs: number): Promise<string> {
   switch (act.do) {
     case "list": {
       const [policies, inForce] = await Promise.all([listPolicies(db), currentRules(db)]);
@@ -46,13 +55,8 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
       if (known?.savedBy.endsWith(`(${id})`)) return savedWords(known.id, known.version, known.enabled, id);
       const next = changed(known, change);
       if (next === null) return `There is no policy “${change.id}” to switch: nothing was saved.`;
-      const { version, enabled } = await save(
-        db,
-        { id: change.id, version: known?.version ?? 0, ...next },
-        `${by} (${id})`,
-        nowMs,
-        savedIn,
-      );
+      const edited = { id: change.id, version: known?.version ?? 0, ...next };
+      const { version, enabled } = await savePolicy(db, edited, `${by} (${id})`, nowMs, savedIn);
       return savedWords(change.id, version, enabled, id);
     }
     case "undo_policy": {
@@ -63,7 +67,7 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
         return `The policy “${policyId}” was changed again since: nothing was taken back. The console shows its versions.`;
       const { text, enabled, speculation } = before ?? { ...newest, enabled: false };
       const allows = speculation === undefined ? {} : { speculation };
-      await save(db, { id: policyId, version: newest.version, text, enabled, ...allows }, `${by} (undo ${id})`, nowMs, savedIn);
+      await savePolicy(db, { id: policyId, version: newest.version, text, enabled, ...allows }, `${by} (undo ${id})`, nowMs, savedIn);
       return `The policy “${policyId}” is as it was before.`;
     }
   }
@@ -71,14 +75,3 @@ export async function carryOutPolicy(db: D1Database, act: PolicyAct, nowMs: numb
 
 const savedWords = (policyId: string, version: number, on: boolean, id: string): string =>
   `Saved: the policy “${policyId}” is ${on ? "on" : "off"}, version ${version}. To take it back, say “undo ${id}”.`;
-
-/** Somebody saved meanwhile: theirs is read with the next attempt. */
-async function save(db: D1Database, input: PolicyInput, by: string, nowMs: number, savedIn?: SavedIn): ReturnType<typeof savePolicy> {
-  try {
-    return await savePolicy(db, input, by, nowMs, savedIn);
-  } catch (error) {
-    const fault = asFault(error);
-    if (fault?.kind === "conflict") throw new Fault("conflict", fault.message, { retry: "later", cause: error });
-    throw error;
-  }
-}

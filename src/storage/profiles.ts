@@ -1,37 +1,16 @@
-// Profiles in D1: each saved version whole, the highest of a name in force. A reader never waits long and never fails:
-// work goes on with what is known, or with what is shipped.
+// Profiles in D1: each saved version whole, the highest of a name in force. Work goes on while D1 is away.
 import { profileNamed, shippedProfiles } from "../core/profiles.ts";
 import { Fault } from "../protocol/fault.ts";
 import { type Profile, profile, type SavedProfile } from "../protocol/profile.ts";
 import { workerTools } from "../protocol/worker-tools.ts";
-import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
+import { InForce } from "./in-force.ts";
 
-const cacheMs = 10_000;
-const readTimeoutMs = 2_000;
+const inForce = new InForce<Profile[]>("profiles", readSaved, []);
 
-// Results only, never promises: a promise of one request must not be awaited by another.
-const known = new WeakMap<D1Database, { saved: Profile[]; untilMs: number }>();
-
-/** The saved profiles in force, at most about 10 s old. When D1 is away: the last known ones. */
-export async function profilesInForce(db: D1Database, nowMs: number): Promise<Profile[]> {
-  const cached = known.get(db);
-  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.saved;
-  let saved = cached?.saved ?? [];
-  try {
-    saved = await withTimeout(readSaved(db), readTimeoutMs, "D1");
-  } catch (error) {
-    console.error(JSON.stringify({ at: "profiles", using: saved.length, error: String(error) }));
-  }
-  // A save that ended while this read was under way knows better.
-  const newest = known.get(db);
-  if (newest && newest !== cached) return newest.saved;
-  known.set(db, { saved, untilMs: nowMs + cacheMs });
-  return saved;
-}
+/** The saved profiles in force, at most about 10 s old. While D1 is away: the last known ones. */
+export const profilesInForce = (db: D1Database, nowMs: number): Promise<Profile[]> => inForce.get(db, nowMs);
 
 async function readSaved(db: D1Database): Promise<Profile[]> {
-  await migrated(db);
   const { results } = await db
     .prepare("SELECT body FROM profiles AS p WHERE version = (SELECT MAX(version) FROM profiles WHERE name = p.name) ORDER BY name")
     .all<{ body: string }>();
@@ -45,7 +24,7 @@ async function readSaved(db: D1Database): Promise<Profile[]> {
 export async function profileFor(db: D1Database, name: string, nowMs: number): Promise<Profile> {
   const found = profileNamed(name, await profilesInForce(db, nowMs));
   if (found.name === name) return found;
-  known.delete(db);
+  inForce.changed(db);
   return profileNamed(name, await profilesInForce(db, nowMs));
 }
 
@@ -62,7 +41,6 @@ function withShipped(saved: readonly Profile[]): Profile[] {
 
 /** Every version of one profile, the newest first; version 0 is what ships. */
 export async function profileVersions(db: D1Database, name: string): Promise<SavedProfile[]> {
-  await migrated(db);
   const { results } = await db
     .prepare("SELECT body, saved_by AS savedBy, saved_ms AS savedMs FROM profiles WHERE name = ? ORDER BY version DESC LIMIT 50")
     .bind(name)
@@ -80,7 +58,6 @@ export async function saveProfile(db: D1Database, edited: Profile, by: string, n
   const strange = edited.tools.find((tool) => !Object.hasOwn(workerTools, tool));
   if (strange !== undefined)
     throw new Fault("bad_input", `There is no tool "${strange}". The tools are: ${Object.keys(workerTools).join(", ")}.`);
-  await migrated(db);
   const saved = await db
     .prepare(
       "INSERT INTO profiles (name, version, body, saved_by, saved_ms) SELECT ?1, ?2 + 1, ?3, ?4, ?5 WHERE (SELECT COALESCE(MAX(version), 0) FROM profiles WHERE name = ?1) = ?2",
@@ -89,6 +66,6 @@ export async function saveProfile(db: D1Database, edited: Profile, by: string, n
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "Somebody else saved this profile meanwhile. Look at the newest version and make your change again.");
-  known.delete(db);
+  inForce.changed(db);
   return next;
 }

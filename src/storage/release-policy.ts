@@ -1,33 +1,14 @@
-// What the team lets leave by itself: each saved version whole, the highest in force. A reader never waits long and never fails.
+// What the team lets leave by itself, in D1: each saved version whole, the highest in force.
 import { shippedReleasePolicy } from "../core/offer.ts";
 import { Fault } from "../protocol/fault.ts";
 import { type ReleasePolicy, releasePolicy } from "../protocol/offer.ts";
-import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
+import { InForce } from "./in-force.ts";
 
-const cacheMs = 10_000;
-const readTimeoutMs = 2_000;
-
-// Results only, never promises: a promise of one request must not be awaited by another.
-const known = new WeakMap<D1Database, { policy: ReleasePolicy; untilMs: number }>();
+const inForce = new InForce<ReleasePolicy>("release-policy", readReleasePolicy, null);
 
 /** The setting in force, at most about 10 s old. While D1 is away nothing leaves by itself: a stricter setting may be there. */
-export async function releasePolicyInForce(db: D1Database, nowMs: number): Promise<ReleasePolicy> {
-  const cached = known.get(db);
-  if (cached && cached.untilMs > nowMs && cached.untilMs <= nowMs + cacheMs) return cached.policy;
-  try {
-    const policy = await withTimeout(
-      migrated(db).then(() => readReleasePolicy(db)),
-      readTimeoutMs,
-      "D1",
-    );
-    known.set(db, { policy, untilMs: nowMs + cacheMs });
-    return policy;
-  } catch (error) {
-    console.error(JSON.stringify({ at: "release-policy", error: String(error) }));
-    return { ...shippedReleasePolicy, byItself: [] };
-  }
-}
+export const releasePolicyInForce = (db: D1Database, nowMs: number): Promise<ReleasePolicy> =>
+  inForce.get(db, nowMs).catch(() => ({ ...shippedReleasePolicy, byItself: [] }));
 
 export async function readReleasePolicy(db: D1Database): Promise<ReleasePolicy> {
   const row = await db.prepare("SELECT body FROM release_policy ORDER BY version DESC LIMIT 1").first<{ body: string }>();
@@ -45,6 +26,6 @@ export async function saveReleasePolicy(db: D1Database, edited: ReleasePolicy, b
     .run();
   if (saved.meta.changes !== 1)
     throw new Fault("conflict", "This was changed meanwhile. Look at the newest version and make your change again.");
-  known.delete(db);
+  inForce.changed(db);
   return next;
 }

@@ -5,7 +5,8 @@ import type { DecisionAnswer, PoliciesAnswer } from "../../src/protocol/console.
 import type { Logged, ThreadEvent } from "../../src/protocol/events.ts";
 import type { SavedPolicy } from "../../src/protocol/policy.ts";
 import type { SpeculationAnswer } from "../../src/protocol/speculation.ts";
-import { policiesInForce } from "../../src/storage/policies.ts";
+import { policiesInForce, savePolicy } from "../../src/storage/policies.ts";
+import { carryOutPolicy } from "../../src/storage/policy-acts.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { asOperator, bindings, ok, request } from "./console-support.ts";
 import { bodies, decided, newLab, objects, say, script } from "./router-lab.ts";
@@ -170,4 +171,13 @@ test("while D1 is away the last known policies hold", async () => {
   away = true;
   expect(known.length).toBeGreaterThan(0);
   expect(await policiesInForce(db, 60_000)).toEqual(known);
+});
+
+test("[RD9] an owner whose change cannot be saved hears why, and it is not tried for ever", async () => {
+  await bindings.DB.prepare("DELETE FROM policies").run();
+  for (let n = 0; n < 30; n++)
+    await savePolicy(bindings.DB, { id: `many-${n}`, version: 0, text: "Say nothing.", enabled: true }, "operator", Date.now());
+  const change = { id: "one-more", text: "Say nothing." };
+  const answer = await carryOutPolicy(bindings.DB, { do: "save_policy", id: "rul_more", change, by: "Ana" }, Date.now());
+  expect(answer).toBe("At most 30 policies can be on: switch one off first.");
 });
