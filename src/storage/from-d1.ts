@@ -9,8 +9,11 @@ const d1TimeoutMs = 8_000;
 /** Work on the migrated database. What D1 itself fails at is `unavailable`; a fault of the work keeps its own sentence. */
 export async function fromD1<T>(db: D1Database, work: (db: D1Database) => Promise<T>): Promise<T> {
   try {
-    await migrated(db);
-    return await withTimeout(work(db), d1TimeoutMs, "D1");
+    return await withTimeout(
+      migrated(db).then(() => work(db)),
+      d1TimeoutMs,
+      "D1",
+    );
   } catch (error) {
     const fault = asFault(error);
     if (fault && fault.kind !== "timeout") throw fault;

@@ -20,18 +20,14 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0007_saved-in.sql", sql: savedIn },
 ];
 
-const ready = new WeakMap<D1Database, Promise<void>>();
+// Results only, never promises: a promise of one request must not be awaited by another, which may be gone.
+const ready = new WeakSet<D1Database>();
 
-/** Resolves when all migrations are applied; the result is kept for this isolate, a failure is not. */
-export function migrated(db: D1Database): Promise<void> {
-  const known = ready.get(db);
-  if (known) return known;
-  const run = migrate(db).catch((error: unknown) => {
-    ready.delete(db);
-    throw error;
-  });
-  ready.set(db, run);
-  return run;
+/** Resolves when all migrations are applied. Whoever comes while they run applies them too: each is applied once. */
+export async function migrated(db: D1Database): Promise<void> {
+  if (ready.has(db)) return;
+  await migrate(db);
+  ready.add(db);
 }
 
 async function migrate(db: D1Database): Promise<void> {

@@ -23,6 +23,17 @@ test("twenty isolates that migrate at once leave each migration applied once", a
   ]);
 });
 
+test("a request that goes away while it migrates holds up no other", async () => {
+  let gone = true;
+  const never = { run: () => new Promise(() => {}) };
+  const db = new Proxy(DB, {
+    get: (target, key) => (gone ? () => never : Reflect.get(target, key).bind(target)),
+  });
+  void migrated(db);
+  gone = false;
+  await migrated(db);
+});
+
 test("an object stands on the wake list while it is busy, and is handed to the cron once when it is overdue", async () => {
   await migrated(DB);
   const list = new WakeList(DB, "worker", "tsk_wake");
