@@ -1,6 +1,6 @@
 // One command from the moment that its turn came to its end.
 import { type Command, type CommandResult, isPush, type PushSpec } from "../src/protocol/command.ts";
-import { Fault } from "../src/protocol/fault.ts";
+import { Fault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { type FileSpec, runFileCommand } from "./files.ts";
 import { gitChanges, gitState } from "./git-guard.ts";
@@ -173,5 +173,5 @@ function endOf(why: StopWhy | null, seen: ShellEnd, startedMs: number): JobEnd {
 function explain(error: unknown): string {
   if (error instanceof Fault) return error.message;
   if (error instanceof Error && "code" in error) return `The machine said: ${error.message}`;
-  return `The daemon failed at this: ${error instanceof Error ? error.message : String(error)}`;
+  return `The daemon failed at this: ${messageOf(error)}`;
 }

@@ -1,7 +1,7 @@
 // The daemon's command line.
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
-import { Fault } from "../src/protocol/fault.ts";
+import { Fault, messageOf } from "../src/protocol/fault.ts";
 import { openHome } from "./home.ts";
 import { enrol } from "./identity.ts";
 import { readFaultPlan } from "./kill-point.ts";
@@ -133,7 +133,7 @@ async function main(): Promise<number> {
 main().then(
   (code) => process.exit(code),
   (error) => {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     // What is not a fault of ours to explain is a bug: its place helps whoever mends it.
     const place = error instanceof Fault || !(error instanceof Error) ? "" : `${error.stack}\n`;
     process.stderr.write(printable(`switchyard: ${text}\n${place}`));

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import * as z from "zod/mini";
 import type { CommandResult } from "../src/protocol/command.ts";
+import { messageOf } from "../src/protocol/fault.ts";
 import { writableCgroup } from "./group.ts";
 import { type Home, readIfThere } from "./home.ts";
 import { readIdentity } from "./identity.ts";
@@ -93,7 +94,7 @@ const finding = async (check: string, look: () => Look | Promise<Look>): Promise
   try {
     return { check, ...(await look()) };
   } catch (error) {
-    return { check, ok: false, text: error instanceof Error ? error.message : String(error) };
+    return { check, ok: false, text: messageOf(error) };
   }
 };
 

@@ -3,6 +3,7 @@ import { closeSync, constants, fstatSync, readdirSync, readFileSync } from "node
 import { basename, join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import * as z from "zod/mini";
+import { messageOf } from "../src/protocol/fault.ts";
 import { globMatcher } from "./glob.ts";
 import { inFolder, openChecked, shown } from "./workspace-path.ts";
 
@@ -72,7 +73,7 @@ function answer(): { text: string } | { problem: string } {
   try {
     pattern = new RegExp(input.query);
   } catch (error) {
-    return { problem: `That is not a regular expression: ${error instanceof Error ? error.message : String(error)}.` };
+    return { problem: `That is not a regular expression: ${messageOf(error)}.` };
   }
   return { text: search(pattern) };
 }

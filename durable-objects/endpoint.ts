@@ -7,7 +7,7 @@ import { type FaultPoint, faultPoint } from "../src/fault-point.ts";
 import type { CommandState, QueuedCommand } from "../src/protocol/command.ts";
 import { type DaemonFrame, daemonClose, type HelloFrame } from "../src/protocol/daemon-frames.ts";
 import type { EndpointEvent, Logged } from "../src/protocol/events.ts";
-import { Fault } from "../src/protocol/fault.ts";
+import { Fault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { EndpointRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
@@ -144,7 +144,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   }
 
   override async webSocketError(ws: WebSocket, error: unknown): Promise<void> {
-    this.#gone(ws, { code: 1006, reason: error instanceof Error ? error.message : String(error) });
+    this.#gone(ws, { code: 1006, reason: messageOf(error) });
   }
 
   async #hello(ws: WebSocket, frame: HelloFrame): Promise<void> {

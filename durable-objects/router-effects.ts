@@ -5,7 +5,7 @@ import { isOpen } from "../src/core/router.ts";
 import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect, startedBy } from "../src/core/router-plan.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
-import { asFault } from "../src/protocol/fault.ts";
+import { asFault, messageOf } from "../src/protocol/fault.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import { applyEffect } from "./router-apply.ts";
@@ -119,7 +119,7 @@ export class RouterEffects {
 
   #failed(row: EffectRow, error: unknown, nowMs: number): void {
     const { store, log } = this.#ledger;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const attempts = isPlatformHiccup(reason) ? row.attempts : row.attempts + 1;
     const hopeless = asFault(error)?.retry === "never" || (row.effect.kind === "board" && attempts >= maxBoardAttempts);
     if (!hopeless) {

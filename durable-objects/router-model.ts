@@ -5,7 +5,7 @@ import { type FaultPlan, type Found, isToAsk, planLostTurn, planModelFault, prob
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
-import type { Fault } from "../src/protocol/fault.ts";
+import { type Fault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Lane } from "../src/protocol/principal.ts";
@@ -133,5 +133,3 @@ export class RouterModel {
     this.#ledger.store.setMeta({ ...this.#ledger.store.meta(), leaseUntilMs: untilMs + leaseSlackMs });
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -6,7 +6,7 @@ import { readAnswered } from "../src/core/worker-reply.ts";
 import { shareOf } from "../src/core/worker-spill.ts";
 import type { Change, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
-import { asFault } from "../src/protocol/fault.ts";
+import { asFault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
@@ -65,7 +65,7 @@ export class WorkerEffects {
           store.effectDone(stored);
         }
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         // A thread that does not know us needs no card, no note and no farewell.
         const never = asFault(error)?.retry === "never";
         if (never && stored.effect.effect === "offer") this.#notOffered(stored, stored.effect.input.offer, message);

@@ -11,6 +11,7 @@ import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
+import { messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
@@ -135,9 +136,8 @@ export class WorkerLoop {
   }
 
   #stumbled(id: "loop" | "effects", error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    console.error(JSON.stringify({ at: `worker-session.${id}`, object: this.#ctx.id.name, error: message }));
-    if (!isPlatformHiccup(message)) this.#stumbles += 1;
+    console.error(JSON.stringify({ at: `worker-session.${id}`, object: this.#ctx.id.name, error: messageOf(error) }));
+    if (!isPlatformHiccup(messageOf(error))) this.#stumbles += 1;
     this.alarms.set(id, id, retryAtMs(Date.now(), this.#stumbles));
   }
 

@@ -5,7 +5,7 @@ import type { Config } from "../src/env.ts";
 import { createModel } from "../src/llm/registry.ts";
 import { requestBytes } from "../src/llm/request-bytes.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
-import { asFault, Fault } from "../src/protocol/fault.ts";
+import { asFault, Fault, messageOf } from "../src/protocol/fault.ts";
 import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import type { Replayed } from "../src/protocol/rpc.ts";
@@ -45,7 +45,7 @@ export async function askWorkerModel(
 export const faultOf = (error: unknown): Pick<Fault, "kind" | "message" | "retry" | "retryAfterMs"> =>
   asFault(error) ?? {
     kind: "internal",
-    message: error instanceof Error ? error.message : String(error),
+    message: messageOf(error),
     retry: "later",
     retryAfterMs: undefined,
   };

@@ -2,7 +2,7 @@
 import { spilledAnswer } from "../src/core/worker-spill.ts";
 import type { WorkerRead } from "../src/core/worker-state.ts";
 import { type Env, routerName } from "../src/env.ts";
-import { asFault } from "../src/protocol/fault.ts";
+import { asFault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { recallObject } from "../src/storage/recall.ts";
@@ -72,6 +72,6 @@ async function readOutput(env: Env, { endpointId, commandId, offset, limit }: Ex
     const { audience: _own, ...output } = read;
     return JSON.stringify({ command: commandId, ...output });
   } catch (error) {
-    return JSON.stringify({ error: `could not be read: ${error instanceof Error ? error.message : String(error)}` });
+    return JSON.stringify({ error: `could not be read: ${messageOf(error)}` });
   }
 }

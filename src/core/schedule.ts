@@ -1,5 +1,6 @@
 // When schedules are due, and what becomes of their runs. The calendar is a library's; the rules are here.
 import { Cron } from "croner";
+import { messageOf } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Schedule, ScheduleRun, ScheduleTime, ScheduleWhen } from "../protocol/schedule.ts";
 import type { OutboundState } from "../protocol/thread.ts";
@@ -65,7 +66,7 @@ function readInstant(at: string, zone: string, nowMs: number): { when: ScheduleW
         ? (new Cron(`${date}T${time}:00`, { timezone: zone, paused: true }).nextRun(new Date(0))?.getTime() ?? Number.NaN)
         : new Date(`${date}T${time}:00${offset}`).getTime();
   } catch (error) {
-    return { problem: `${problem} (${error instanceof Error ? error.message : String(error)})` };
+    return { problem: `${problem} (${messageOf(error)})` };
   }
   if (Number.isNaN(atMs)) return { problem };
   if (atMs <= nowMs) return { problem: `${at} in ${zone} is over.` };

@@ -1,7 +1,7 @@
 // What went wrong at a model provider, as a fault with its retry hint and a sentence that says what to do.
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from "ai";
 import type { ModelConfig } from "../env.ts";
-import { Fault } from "../protocol/fault.ts";
+import { Fault, messageOf } from "../protocol/fault.ts";
 
 const maxRetryAfterMs = 60 * 60_000;
 const maxDetailChars = 200;
@@ -35,7 +35,7 @@ export function modelFault(error: unknown, config: ModelConfig, timedOut: boolea
     /network|connection|socket|fetch failed|terminated|ECONN|cut|closed/i.test(`${error.message} ${String(error.cause)}`)
   )
     return unreachable(host, error);
-  return new Fault("internal", `The request to the model could not be made: ${error instanceof Error ? error.message : String(error)}`, {
+  return new Fault("internal", `The request to the model could not be made: ${messageOf(error)}`, {
     retry: "never",
     cause: error,
   });

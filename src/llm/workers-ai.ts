@@ -1,5 +1,6 @@
 // Workers AI: the ordinary client over the binding instead of the network. Its own way of answering becomes chat completion events.
 import type { AiBinding, ModelConfig } from "../env.ts";
+import { messageOf } from "../protocol/fault.ts";
 import type { Model } from "../protocol/model.ts";
 import { completionEvents, eventStream } from "./chat-events.ts";
 import { bodyText } from "./chat-request.ts";
@@ -59,7 +60,7 @@ const statusOfCode: Record<string, number> = {
 
 function refusal(error: unknown): Response {
   if (error instanceof Error && error.name === "AbortError") throw error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const code = /\b([35]0\d\d)\b/.exec(message)?.[1] ?? "";
   return Response.json({ error: { message } }, { status: statusOfCode[code] ?? 503 });
 }

@@ -1,5 +1,6 @@
 // `npm run replay -- tsk_…|router --step K`: prints the bytes of the request that a task, or the router, sent to its model at step K.
 import { parseArgs } from "node:util";
+import { messageOf } from "../protocol/fault.ts";
 import { ConsoleClient } from "./console-client.ts";
 import { readSettings } from "./settings.ts";
 
@@ -29,6 +30,6 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(messageOf(error));
   process.exitCode = 1;
 });

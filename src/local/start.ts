@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import path from "node:path";
+import { messageOf } from "../protocol/fault.ts";
 import { buildAssets } from "./build.ts";
 import { ConsoleClient } from "./console-client.ts";
 import { daemonFindings, startDaemon } from "./daemon-process.ts";
@@ -26,7 +27,7 @@ function stopAll(): Promise<void> {
       try {
         await cleanup();
       } catch (error) {
-        console.error(`While stopping: ${error instanceof Error ? error.message : error}`);
+        console.error(`While stopping: ${messageOf(error)}`);
       }
     }
   })();

@@ -31,6 +31,9 @@ export class Fault extends Error {
   }
 }
 
+/** What an error says, for a log or a sentence. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** The HTTP status that stands for a fault. */
 export const httpStatusOf: Record<FaultKind, number> = {
   bad_input: 400,

@@ -1,5 +1,6 @@
 // Named deadlines over an object's single alarm. The rows are the truth; the alarm is only their minimum.
 import { type Deadline, isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
+import { messageOf } from "../protocol/fault.ts";
 
 /** Does the work of one deadline; a number re-arms it for that time, `undefined` ends it, a throw retries it with back-off. */
 export type DeadlineHandler = (deadline: Deadline) => Promise<number | undefined>;
@@ -115,7 +116,7 @@ export class AlarmMux {
       else this.#storage.sql.exec("UPDATE deadline SET due_ms = ?, attempts = 0 WHERE id = ?", again, deadline.id);
       this.#changed();
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       const attempts = isPlatformHiccup(message) ? deadline.attempts : deadline.attempts + 1;
       console.error(JSON.stringify({ at: "alarm", deadline: deadline.id, kind: deadline.kind, attempts, error: message }));
       this.#storage.sql.exec(

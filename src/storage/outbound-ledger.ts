@@ -13,7 +13,7 @@ import {
 } from "../core/outbound.ts";
 import type { FaultPoint } from "../fault-point.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
-import { asFault } from "../protocol/fault.ts";
+import { asFault, messageOf } from "../protocol/fault.ts";
 import type { OutboundIntent, OutboundState } from "../protocol/thread.ts";
 import type { EventLog } from "./event-log.ts";
 import { withTimeout } from "./timeout.ts";
@@ -192,7 +192,7 @@ async function outcomeOf(call: Promise<{ providerId: string } | null>): Promise<
     return { ok: true, providerId: (await withTimeout(call, callTimeoutMs, "The provider"))?.providerId ?? null };
   } catch (error) {
     const fault = asFault(error);
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     // A timeout of ours, or an error without a kind: the message may be there.
     if (!fault || fault.kind === "timeout") return { ok: false, retry: "unknown", reason };
     return { ok: false, retry: fault.retry, reason, retryAfterMs: fault.retryAfterMs };

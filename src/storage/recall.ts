@@ -5,7 +5,7 @@ import { excerpt, markData } from "../core/context.ts";
 import { ownerOf } from "../core/ids.ts";
 import { notesIdOf, readableNotes, threadOfNotes } from "../core/worker-notes.ts";
 import { type Env, routerName } from "../env.ts";
-import { asFault } from "../protocol/fault.ts";
+import { asFault, messageOf } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OfferView } from "../protocol/offer.ts";
 import type { Note, Report } from "../protocol/task.ts";
@@ -37,7 +37,7 @@ export async function recallObject(objects: Places, input: { id: string; page: n
     return input.readers === undefined ? found : shownTo(found, input.id, input.readers);
   } catch (error) {
     if (asFault(error)?.kind === "not_found") return unknown(input.id);
-    return { text: `${input.id} could not be read: ${error instanceof Error ? error.message : String(error)}`, tainting: false };
+    return { text: `${input.id} could not be read: ${messageOf(error)}`, tainting: false };
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type HelloFrame,
   helloText,
 } from "../protocol/daemon-frames.ts";
+import { messageOf } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 
 export type Refusal = { code: number; reason: string };
@@ -28,7 +29,7 @@ export function parseDaemonFrame(message: string | ArrayBuffer): ParsedFrame {
   try {
     value = JSON.parse(message);
   } catch (error) {
-    return broken("frame", `is not JSON (${error instanceof Error ? error.message : String(error)})`);
+    return broken("frame", `is not JSON (${messageOf(error)})`);
   }
   // Another version may have another form of hello: it hears about the version, not about a field.
   if (isHello(value) && value.v !== daemonProtocolVersion) {

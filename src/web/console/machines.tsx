@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { BoardState } from "../../protocol/board.ts";
 import type { EndpointsAnswer, EnrolmentAnswer } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { nowMs } from "../shared/clock.ts";
 import { duration } from "../shared/time.ts";
 import { MachineLine } from "./now.tsx";
@@ -14,7 +15,7 @@ function Connect() {
     try {
       enrolment.value = await api<EnrolmentAnswer>("POST", "endpoints/enrolment");
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
+      say(messageOf(error));
     }
   };
   const given = enrolment.value;

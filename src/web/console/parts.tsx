@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { BoardTask } from "../../protocol/board.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { nowMs } from "../shared/clock.ts";
 import { StateMark } from "../shared/icons.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
@@ -171,7 +172,7 @@ export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
         if (current) state.value = { kind: "here", value, path };
       },
       (error: unknown) => {
-        if (current) state.value = { kind: "failed", message: error instanceof Error ? error.message : String(error), path };
+        if (current) state.value = { kind: "failed", message: messageOf(error), path };
       },
     );
     return () => {

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { InviteAnswer, PeopleAnswer, PersonRow } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { Ago, Answer, CopyLine, Empty, Panel, useAnswer } from "./parts.tsx";
 import { api, change, question, say } from "./store.ts";
 
@@ -19,7 +20,7 @@ export function PeoplePage() {
       version.value++;
       setName("");
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
+      say(messageOf(error));
     }
   };
   const revoke = (person: PersonRow) => {

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { type PolicyInput, policyInput, type SavedPolicy } from "../../protocol/policy.ts";
 import { Ago, Answer, Dialog, Empty, FormButtons, Panel, useAnswer } from "./parts.tsx";
 import { ReleasePanel } from "./releases.tsx";
@@ -21,7 +22,7 @@ export function Policies() {
       say(`Version ${policy.version + 1} of ${policy.id} is ${policy.enabled ? "in force" : "saved, and off"}.`);
       return null;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     }
   };
   const edit = (policy: PolicyInput) => {

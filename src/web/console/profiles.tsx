@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { grantable } from "../../core/profiles.ts";
 import type { ProfileAnswer, ProfilesAnswer, ProfileVersionsAnswer } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { defaultProfile, type Profile, type SavedProfile } from "../../protocol/profile.ts";
 import { Ago, Answer, Dialog, FormButtons, Panel, useAnswer } from "./parts.tsx";
 import { emptyForm, fromProfileForm, type ProfileForm, toProfileForm } from "./profiles-model.ts";
@@ -15,7 +16,7 @@ async function saveProfile(edited: Profile): Promise<string | null> {
     say(`Version ${profile.version} of ${profile.name} is in force. Tasks that run keep the version that they began with.`);
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -1,6 +1,7 @@
 // The gate's rules: read, change in a draft, try the draft on what came lately, save it, or go back to an older version.
 import { signal, useSignal } from "@preact/signals";
 import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import type { GateRule, GateRules } from "../../protocol/gate.ts";
 import { outcomes } from "../../protocol/trigger.ts";
 import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
@@ -19,7 +20,7 @@ const change = (rules: GateRule[], version: number) => {
   trial.value = null;
 };
 
-const complain = (error: unknown) => say(error instanceof Error ? error.message : String(error));
+const complain = (error: unknown) => say(messageOf(error));
 
 export function RulesPage() {
   const reads = useSignal(0);

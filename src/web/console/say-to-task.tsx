@@ -1,5 +1,6 @@
 // What an operator says to a task, and what is queued for it: seen at the next step, after its report, or first of all.
 import { useRef, useState } from "preact/hooks";
+import { messageOf } from "../../protocol/fault.ts";
 import type { QueuedMessage } from "../../protocol/task.ts";
 import type { Amendment, InputMode } from "../../protocol/trigger.ts";
 import { useMoves } from "../shared/moves.tsx";
@@ -29,7 +30,7 @@ export function SayToTask(props: {
       api("POST", `tasks/${taskId}/backlog/${id}`, { change: "move", before, revision })
         .finally(onChanged)
         .catch((error: unknown) => {
-          say(String(error instanceof Error ? error.message : error));
+          say(messageOf(error));
           throw error;
         }),
     say,

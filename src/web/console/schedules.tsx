@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { PeopleAnswer } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import type { ScheduleLine, ScheduleRun, SchedulesAnswer } from "../../protocol/schedule.ts";
 import { exact } from "../shared/time.ts";
 import { Ago, Answer, Empty, Panel, useAnswer } from "./parts.tsx";
@@ -42,7 +43,7 @@ export function SchedulesPage() {
       setText("");
       say(`${name} is scheduled.`);
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
+      say(messageOf(error));
     }
   };
   const act = (schedule: ScheduleLine, what: "pause" | "resume") =>

@@ -4,6 +4,7 @@ import ReconnectingSocket from "partysocket/ws";
 import type { BoardState } from "../../protocol/board.ts";
 import { boardClose, boardProtocol } from "../../protocol/board-wire.ts";
 import type { SessionAnswer } from "../../protocol/console.ts";
+import { messageOf } from "../../protocol/fault.ts";
 import { DoorError, fetchJson } from "../shared/fetch-json.ts";
 import { parseRoute, searchLink, waitingOf } from "./model.ts";
 
@@ -67,7 +68,7 @@ export async function change(run: () => Promise<unknown>, done: string): Promise
     await run();
     say(done);
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error));
+    say(messageOf(error));
   }
 }
 
