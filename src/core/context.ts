@@ -1,5 +1,6 @@
 // How both minds get their context: one JSON object a line, and quoted text set apart as data.
 import type { ContextItem, MarkedText, RouterHead, WorkerHead } from "../protocol/context-items.ts";
+import { isRecord } from "./json.ts";
 
 export type MessageHead = RouterHead | WorkerHead;
 
@@ -139,5 +140,3 @@ export function parseMessage(text: string): { head: MessageHead; items: ContextI
   if (!items.every((item) => isRecord(item) && typeof item.item === "string")) return null;
   return { head: head as MessageHead, items: items as ContextItem[] };
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);

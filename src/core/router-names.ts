@@ -1,10 +1,9 @@
 // Short names of what waits in a turn: `7.2` is the second item of turn 7. A model writes names; decisions, rows and recalls have ids.
 import type { ModelReply } from "../protocol/model.ts";
+import { isRecord } from "./json.ts";
 
 /** Name → id, in the order the items came. */
 export type ItemNames = ReadonlyMap<string, string>;
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The name of the item at an index of its turn; one that joins later is counted on, so that a name means one item for good. */
 export const nameOf = (turn: number, index: number): string => `${turn}.${index + 1}`;

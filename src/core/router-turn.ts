@@ -5,6 +5,7 @@ import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { FoundKind } from "../protocol/router-tools.ts";
 
 import { teamAudience } from "./audience.ts";
+import { isRecord } from "./json.ts";
 import type { InboxItem } from "./router.ts";
 import { readCall } from "./router-calls.ts";
 import type { StepOutcome } from "./router-decide.ts";
@@ -79,8 +80,6 @@ const laterWords = (tool: string, id: string): string =>
   tool === "find"
     ? "(found for that turn only; look again when it is needed)"
     : `(${id} was read for that turn only; read it again when it is needed)`;
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const readableTool = (tool: string): string => (/^[a-z_]{1,20}$/.test(tool) ? tool : "unknown");
 

@@ -1,5 +1,6 @@
 // Anthropic's Messages API. The prefix that stays the same bytes from call to call is marked for its prompt cache.
 import { createAnthropic } from "@ai-sdk/anthropic";
+import { isRecord } from "../core/json.ts";
 import type { ModelConfig } from "../env.ts";
 import type { Model } from "../protocol/model.ts";
 import { oneStepModel, type Prompt, promptOf } from "./one-step.ts";
@@ -26,5 +27,4 @@ function markCached(prompt: Prompt): Prompt {
 }
 
 /** A call's input must be an object here; one that the model wrote as anything else was refused, and is shown as what it was. */
-const asObject = (input: unknown): unknown =>
-  typeof input === "object" && input !== null && !Array.isArray(input) ? input : { unreadable: input };
+const asObject = (input: unknown): unknown => (isRecord(input) ? input : { unreadable: input });

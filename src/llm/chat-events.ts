@@ -1,20 +1,13 @@
 // A chat completion as the server-sent events of a stream: for servers that answer whole, and for models that have no server.
+import { isRecord, recordIn } from "../core/json.ts";
 
 type Completion = { choices: { message: Record<string, unknown>; finish_reason: unknown }[] } & Record<string, unknown>;
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** The completion in a text; null when it is none, or says nothing. */
 export function readCompletion(text: string): Completion | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isRecord(value) || !Array.isArray(value.choices)) return null;
-    const first: unknown = value.choices[0];
-    return isRecord(first) && isRecord(first.message) ? (value as Completion) : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
+  const value = recordIn(text);
+  const first: unknown = Array.isArray(value?.choices) ? value.choices[0] : null;
+  return isRecord(first) && isRecord(first.message) ? (value as Completion) : null;
 }
 
 /** The same answer as events; words and arguments in pieces of at most `pieceChars`. */

@@ -1,4 +1,5 @@
 // Workers AI: the ordinary client over the binding instead of the network. Its own way of answering becomes chat completion events.
+import { isRecord } from "../core/json.ts";
 import type { AiBinding, ModelConfig } from "../env.ts";
 import { messageOf } from "../protocol/fault.ts";
 import type { Model } from "../protocol/model.ts";
@@ -34,8 +35,6 @@ const signalOf = (signal: AbortSignal | null | undefined): RunOptions => (signal
 /** Its schemas want text where OpenAI's allow none. */
 const withContent = (message: Record<string, unknown>): Record<string, unknown> =>
   message.content === null || message.content === undefined ? { ...message, content: "" } : message;
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Its error codes that are worth telling apart, as the HTTP status that means the same; what is unknown may pass. */
 const statusOfCode: Record<string, number> = {

@@ -1,5 +1,6 @@
 // The bytes of a chat completion, read and written. This is all that the planner sees.
 import * as z from "zod/mini";
+import { recordIn } from "../../core/json.ts";
 
 export type ChatCall = { callId: string; tool: string; input: Record<string, unknown> };
 
@@ -29,17 +30,6 @@ const wireRequest = z.object({
 const textOf = (value: z.infer<typeof content>): string =>
   typeof value === "string" ? value : (value ?? []).map((part) => part.text ?? "").join("");
 
-function inputOf(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
-  } catch (error) {
-    // A call whose arguments were no JSON was refused by its caller; here it is a call without input.
-    if (error instanceof SyntaxError) return {};
-    throw error;
-  }
-}
-
 /** Reads a request; throws when it is none. */
 export function readChat(body: string): Chat {
   const request = wireRequest.parse(JSON.parse(body));
@@ -58,7 +48,8 @@ export function readChat(body: string): Chat {
               calls: (message.tool_calls ?? []).map((call) => ({
                 callId: call.id,
                 tool: call.function.name,
-                input: inputOf(call.function.arguments),
+                // Arguments that were no JSON were refused by their caller; here it is a call without input.
+                input: recordIn(call.function.arguments) ?? {},
               })),
             },
           ];

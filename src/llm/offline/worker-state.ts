@@ -1,5 +1,6 @@
 // What a worker's transcript says so far: the jobs that people asked for, in order, and what was done for each. Folded anew at every step.
 import { parseMessage } from "../../core/context.ts";
+import { recordIn } from "../../core/json.ts";
 import type { MarkedText, WorkerItem } from "../../protocol/context-items.ts";
 import type { Chat, ChatCall, ChatMessage } from "./chat.ts";
 import { type Intent, isWork, type WorkIntent } from "./intents.ts";
@@ -80,7 +81,7 @@ function takeOwn(state: WorkerState, message: ChatMessage, byCall: Map<string, D
   const done = byCall.get(message.callId);
   if (done === undefined) return;
   done.output = message.output;
-  const output = jsonOf(message.output);
+  const output = recordIn(message.output);
   if (typeof output?.started === "string") done.command = output.started;
   for (const key of ["refused", "error"]) if (typeof output?.[key] === "string" && done.refused === undefined) done.refused = output[key];
   if (done.tool === "report" && typeof output?.reported === "string" && done.input.kind !== "progress") {
@@ -100,17 +101,6 @@ function takeOwn(state: WorkerState, message: ChatMessage, byCall: Map<string, D
 function isAnswered(state: WorkerState, job: Job, current: Current): boolean {
   const at = current(state);
   return at === undefined || state.jobs.indexOf(job) < state.jobs.indexOf(at);
-}
-
-export function jsonOf(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
-  } catch (error) {
-    // Results of reads may be plain text.
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
 }
 
 /** As code says it to whoever was interrupted. */

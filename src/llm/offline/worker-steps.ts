@@ -1,7 +1,8 @@
 // What all jobs of the offline worker share: calls and their results, runs, listings.
+import { recordIn } from "../../core/json.ts";
 import { blocked, type JobAnswer, type Run, unusualEnd } from "./report-text.ts";
 import { cutMark, plainLines, readResults } from "./results.ts";
-import { type Done, type Job, jsonOf, type WorkerState } from "./worker-state.ts";
+import type { Done, Job, WorkerState } from "./worker-state.ts";
 
 export type Call = { tool: string; input: Record<string, unknown> };
 export type Step = { calls: Call[] } | { wait: string } | { answer: JobAnswer } | { ask: string };
@@ -114,7 +115,7 @@ function wholeOutput(one: Done, pool: readonly Done[]): string {
   const output = one.result?.output ?? "";
   const { calls, whole } = missingOutput(one);
   const chunks = calls.flatMap((call) => {
-    const text = jsonOf(pool.findLast((other) => same(call, other))?.output ?? "")?.text;
+    const text = recordIn(pool.findLast((other) => same(call, other))?.output ?? "")?.text;
     return typeof text === "string" ? [text] : [];
   });
   if (chunks.length === 0) return output;

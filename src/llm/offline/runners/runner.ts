@@ -1,4 +1,5 @@
 // What a runner is: how a kind of project is tested, built, linted and type-checked, found by reading its files.
+import { recordIn } from "../../../core/json.ts";
 import type { Purpose } from "../intents.ts";
 
 /** Files of one folder of the project, by their path below it; `text` is there for those that were read. */
@@ -33,15 +34,8 @@ const taskNames: Record<Purpose, readonly string[]> = {
 export const pick = (purpose: Purpose, known: readonly string[]): string | undefined =>
   taskNames[purpose].find((name) => known.includes(name));
 
-export function parseJson(text: string | undefined): Record<string, unknown> | null {
-  if (text === undefined) return null;
-  try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
-}
+export const parseJson = (text: string | undefined): Record<string, unknown> | null =>
+  text === undefined ? null : recordIn(text.replace(/^\uFEFF/, ""));
 
 /** A package.json too long to be shown whole: its scripts hold no braces of their own and are read by themselves. */
 export function parsePackage(text: string | undefined): Record<string, unknown> | null {
