@@ -32,6 +32,15 @@ export const authorityOfAll = (principals: readonly Principal[]): Authority =>
 /** [A3] Members and owners are the team; everybody else is the public lane. */
 export const laneOf = (authority: Authority): Lane => (atLeast(authority, "member") ? "team" : "public");
 
+/** A person, and no program, of the team. */
+export const isTeamPerson = ({ role }: Pick<Principal, "role">): boolean => role === "owner" || role === "member";
+
+/** A person, of the team or not. */
+export const isPerson = ({ role }: Pick<Principal, "role">): boolean => role !== "agent" && role !== "bot";
+
+/** The router as somebody who acts with an authority. `name`: whose word people read in it. */
+export const asRouter = (name: string, onBehalfOf: Authority): Principal => ({ role: "agent", id: "router", name, onBehalfOf });
+
 /** [A4] Text of the public lane taints every context that it enters. */
 export const taints = (principal: Principal): boolean => principal.role !== "agent" && laneOf(authorityOf(principal)) === "public";
 

@@ -1,7 +1,6 @@
 // What the router changes at a task that is under way: it is stopped, or told facts from elsewhere. Who may has been checked.
-import type { Principal } from "../protocol/principal.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
-import { taints } from "./authority.ts";
+import { asRouter, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import type { InboxItem, KnownTask } from "./router.ts";
 import { type PlannedDecision, stripMarkers } from "./router-plan.ts";
@@ -17,7 +16,7 @@ export function planChange(
 ): { decision: PlannedDecision; result: object } {
   const about = { ...decision, taskId: task.id, threadId: task.threadId };
   if (call.tool === "cancel") {
-    const by: Principal = { role: "agent", id: "router", name: throughUs(agentName, settled), onBehalfOf: decision.authority };
+    const by = asRouter(throughUs(agentName, settled), decision.authority);
     const reason = excerpt(stripMarkers(call.input.reason), 300);
     return {
       decision: { ...about, effects: [{ kind: "cancel", taskId: task.id, input: { by, reason } }] },

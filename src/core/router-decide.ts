@@ -6,10 +6,10 @@ import type { Profile } from "../protocol/profile.ts";
 import type { RouterCall, RouterTool } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
 import { mayFlow } from "./audience.ts";
-import { atLeast, authorityOf, lower } from "./authority.ts";
+import { atLeast, authorityOf, isTeamPerson, lower } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
-import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, type QueuedReport, type QueuedTrigger } from "./router.ts";
+import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, type QueuedTrigger } from "./router.ts";
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planChange } from "./router-change.ts";
@@ -21,7 +21,7 @@ import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
-import { isTeamPerson, planSchedule, withEdit } from "./router-schedule.ts";
+import { planSchedule, withEdit } from "./router-schedule.ts";
 import { asides, isRead, isSpeech, type RefusedCall, settlesIn, untrueBeside } from "./router-words.ts";
 import { noSpeculation, refuseSpeculation, type SpeculationView, withStarted } from "./speculation.ts";
 
@@ -210,8 +210,8 @@ function say(
   const targets = settled.map((item) => progress.get(item.id)?.target ?? null);
   const target = targets.every((each) => each !== null && each.threadId === targets[0]?.threadId) ? targets[0] : null;
   const place = { ...placeOf(view, first), hops: Math.max(...settled.map((item) => placeOf(view, item).hops)) };
-  const trigger = settled.find((item): item is QueuedTrigger => item.kind === "trigger");
-  const report = settled.find((item): item is QueuedReport => item.kind === "report");
+  const trigger = settled.find((item) => item.kind === "trigger");
+  const report = settled.find((item) => item.kind === "report");
   if (call.tool === "relay") {
     if (report === undefined || report.id !== call.input.report)
       return { refused: `${safeId(call.input.report)} is no report that waits here.` };
@@ -265,7 +265,7 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
     case "set_policy": {
       const refusal = refuseAuthority(view, settled, id, "set_policy", "owner", "change what I react to");
       if (refusal !== null) return refusal;
-      const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && item.trigger.principal.role === "owner");
+      const said = settled.filter((item) => item.kind === "trigger").find(({ trigger }) => trigger.principal.role === "owner");
       if (said === undefined) return { refused: "Only an owner can change rules: settle that person's trigger." };
       return planPolicy(
         { nowMs: view.nowMs, proposals: view.proposals ?? [] },
@@ -277,7 +277,7 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
     case "schedule": {
       const refusal = refuseAuthority(view, settled, id, "schedule", "member", "schedule work");
       if (refusal !== null) return refusal;
-      const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
+      const said = teamTrigger(settled);
       if (said === undefined) return { refused: "Only a person of the team can schedule: settle that person's trigger." };
       const mixed = refuseMixed(view, settled);
       if (mixed !== null) return mixed;
@@ -330,11 +330,15 @@ function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: 
   }
 }
 
+/** What a person of the team said, of what is settled. */
+const teamTrigger = (settled: readonly InboxItem[]): QueuedTrigger | undefined =>
+  settled.filter((item) => item.kind === "trigger").find(({ trigger }) => isTeamPerson(trigger.principal));
+
 /** [RD10] Only people of the team, in a turn free of public text, write into the team's memory; the row says who, where and when. */
 function remember(view: TurnView, input: Extract<Act, { tool: "remember" }>["input"], settled: readonly InboxItem[], id: string): Verdict {
   const refusal = refuseAuthority(view, settled, id, "remember", "member", "have me remember things");
   if (refusal !== null) return refusal;
-  const said = settled.find((item): item is QueuedTrigger => item.kind === "trigger" && isTeamPerson(item.trigger.principal));
+  const said = teamTrigger(settled);
   if (said === undefined) return { refused: "Only what a person of the team said can be remembered: settle that trigger." };
   const mixed = refuseMixed(view, settled);
   if (mixed !== null) return mixed;
@@ -353,7 +357,7 @@ function refuseAuthority(
   const decision = base(view, settled, id, tool, `refused by code: ${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
   if (atLeast(decision.authority, need)) return null;
   if (view.capped && atLeast(authorityOfItems(settled, false), need)) return { refused: cappedReason };
-  const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const triggers = settled.filter((item) => item.kind === "trigger");
   const first = triggers[0];
   if (first === undefined) return { refused: `A report of this task cannot ${what}: a member of the team has to ask for it.` };
   const who = need === "owner" ? "an owner of this deployment" : "members of the team";

@@ -3,11 +3,12 @@ import { limits } from "../protocol/limits.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority } from "../protocol/principal.ts";
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
+import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { audienceOf, speakerOf } from "./audience.ts";
-import { taints } from "./authority.ts";
+import { asRouter, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
@@ -15,21 +16,11 @@ import { adoptionOf } from "./router-adoption.ts";
 import { whereAsked, withTask } from "./router-destination.ts";
 import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { allowingPolicy, newSpeculation, type SpeculationView } from "./speculation.ts";
+import { isRoot, topicKeyOf } from "./thread.ts";
 
-type DispatchInput = {
-  title: string;
-  goal: string;
-  machine?: string | undefined;
-  workspace?: string | undefined;
-  profile?: string | undefined;
-  deadlineMinutes?: number | undefined;
-  acknowledge?: string | undefined;
-  speculative?: boolean | undefined;
-  adopt?: string | undefined;
-  policy?: string | undefined;
-};
+type DispatchInput = Extract<RouterCall, { tool: "dispatch" }>["input"];
 
-const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
+const inRoot = ({ trigger }: QueuedTrigger): boolean => isRoot(trigger.threadKey);
 
 /** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. It has what the work needs. */
 export function chooseMachine(
@@ -90,7 +81,7 @@ type Planned = { decision: PlannedDecision; result: object } | { refused: string
 
 /** The decision with everything that starts the task. Its authority has been checked. */
 export function planDispatch(view: DispatchView, input: DispatchInput, settled: readonly InboxItem[], decision: PlannedDecision): Planned {
-  const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const triggers = settled.filter((item) => item.kind === "trigger");
   // The earliest of its thread: what follows it there reaches the worker by itself.
   const first = triggers.filter((item) => item.threadId === triggers[0]?.threadId).sort((a, b) => a.seq - b.seq)[0];
   if (first === undefined) return { refused: "Work starts from what a person asked: settle that trigger, not only a report." };
@@ -113,7 +104,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   const taskId = adopted?.task.id ?? makeId("tsk", decision.id);
   const authority = adopted?.authority ?? decision.authority;
   const { trigger } = first;
-  const threadId = isRoot(first) ? threadIdOf(trigger.source, trigger.place, `topic:${taskId}`) : first.threadId;
+  const threadId = inRoot(first) ? threadIdOf(trigger.source, trigger.place, topicKeyOf(taskId)) : first.threadId;
   const tainted =
     triggers.some((item) => taints(item.trigger.principal)) || settled.some((item) => item.kind === "report" && item.report.tainted);
   const hops = Math.max(...triggers.map((item) => item.trigger.hops));
@@ -121,7 +112,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     ...startOf(wanted, taskId, decision.id, first, view.nowMs),
     quote: {
       // In a topic the asking row has an id of its own.
-      triggerId: isRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
+      triggerId: inRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
       from: speakerOf(trigger),
       text: trigger.text,
     },
@@ -276,9 +267,7 @@ const tellTheirs = (start: TaskStart, trigger: Trigger, decisionId: string): Rou
 
 /** [SP5] It has ended with a draft: its offer is taken back, and it goes on as theirs. Before it is subscribed: an ended task would give the rows back. */
 const goingOn = (row: Speculation, agentName: string, start: TaskStart): RouterEffect[] => [
-  ...(row.offerId === null
-    ? []
-    : [withdrawOffer({ ...row, why: "somebody asked for it, and its task goes on with it" }, row.offerId, agentName)]),
+  ...withdrawOffer(row, "somebody asked for it, and its task goes on with it", agentName),
   adopt(start),
 ];
 
@@ -286,33 +275,26 @@ const goingOn = (row: Speculation, agentName: string, start: TaskStart): RouterE
 export const endSpeculation = ({ taskId }: Pick<Speculation, "taskId">, agentName: string, reason: string): RouterEffect => ({
   kind: "cancel",
   taskId,
-  input: { by: { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" }, reason: excerpt(reason, 300) },
+  input: { by: asRouter(agentName, "owner"), reason: excerpt(reason, 300) },
 });
 
-/** The offer is taken back: what nobody answered is answered by code. */
-export const withdrawOffer = (
-  row: Pick<Speculation, "threadId" | "why" | "taskId">,
-  outboundId: string,
-  agentName: string,
-): RouterEffect => ({
-  kind: "withdraw",
-  threadId: row.threadId,
-  input: {
-    outboundId,
-    verdict: "decline",
-    by: { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" },
-    via: "router",
-    reason: row.why,
-    taskId: row.taskId,
-  },
-});
+/** The offer, where there is one, is taken back: what nobody answered is answered by code. */
+export const withdrawOffer = ({ taskId, threadId, offerId }: Speculation, reason: string, agentName: string): RouterEffect[] =>
+  offerId === null
+    ? []
+    : [
+        {
+          kind: "withdraw",
+          threadId,
+          input: { outboundId: offerId, verdict: "decline", by: asRouter(agentName, "owner"), via: "router", reason, taskId },
+        },
+      ];
 
 /** [SP5] The task is done, and its result waits as an offer: whoever asks for it gets it, and the offer is taken back. */
 function planHandOver(agentName: string, row: Speculation, text: string, first: QueuedTrigger, decision: PlannedDecision): Planned {
   const { trigger, threadId } = first;
   const { taskId } = row;
-  const asked = { ...row, why: "somebody asked for it, and has it" };
-  const withdraw = row.offerId === null ? [] : [withdrawOffer(asked, row.offerId, agentName)];
+  const withdraw = withdrawOffer(row, "somebody asked for it, and has it", agentName);
   const post = postEffect(decision.id, whereAsked(trigger), "relay", text, { taskId });
   return {
     decision: { ...decision, taskId, threadId, effects: [...withdraw, post], chain: row.decisionId, adopted: taskId },
@@ -326,14 +308,14 @@ export function flippedTo(
   progress: ReadonlyMap<string, { act: string | null; target: { chain: string } | null }>,
   item: InboxItem,
 ): string | null {
-  if (item.kind !== "trigger" || isRoot(item)) return null;
+  if (item.kind !== "trigger" || inRoot(item)) return null;
   for (const [id, { act, target }] of progress)
     if (act === "dispatch" && target !== null && view.items.get(id)?.threadId === item.threadId) return makeId("tsk", target.chain);
   return null;
 }
 
 function opening(first: QueuedTrigger, threadId: string, taskId: string, title: string, decisionId: string): RouterEffect[] {
-  if (!isRoot(first)) return [subscribeTo(first, taskId, decisionId)];
+  if (!inRoot(first)) return [subscribeTo(first, taskId, decisionId)];
   const { trigger, verdict } = first;
   return [
     // The root first: a topic mirrors its rows into a root that knows it.
@@ -352,7 +334,7 @@ const subscribeTo = (item: QueuedTrigger, taskId: string, decisionId: string): R
 function otherThreads(triggers: readonly QueuedTrigger[], first: QueuedTrigger): QueuedTrigger[] {
   const byThread = new Map<string, QueuedTrigger>();
   for (const item of triggers) {
-    if (isRoot(item) || item.threadId === first.threadId) continue;
+    if (inRoot(item) || item.threadId === first.threadId) continue;
     const known = byThread.get(item.threadId);
     if (known === undefined || item.seq < known.seq) byThread.set(item.threadId, item);
   }
@@ -362,7 +344,7 @@ function otherThreads(triggers: readonly QueuedTrigger[], first: QueuedTrigger):
 /** Further triggers of a root stay in the root, so their words are handed over. */
 const rootRest = (triggers: readonly QueuedTrigger[], first: QueuedTrigger, taskId: string, authority: Authority): RouterEffect[] =>
   triggers
-    .filter((item) => item !== first && isRoot(item))
+    .filter((item) => item !== first && inRoot(item))
     .map((item) => ({
       kind: "tell",
       taskId,

@@ -2,7 +2,7 @@
 // what is asked of the reader, and where to look.
 import type { Report } from "../protocol/task.ts";
 import { mannerOf } from "./manners.ts";
-import type { InboxItem, KnownTask, QueuedTrigger } from "./router.ts";
+import type { InboxItem, KnownTask } from "./router.ts";
 import { type Destination, whereAsked, whereReported } from "./router-destination.ts";
 import type { PlannedDecision } from "./router-plan.ts";
 import { replyText } from "./structured.ts";
@@ -116,7 +116,7 @@ function doneBy(decision: PlannedDecision, threadId: string): string[] {
 /** A reply to several messages says which; one to a single message stands below it. */
 function answeredIn(items: readonly InboxItem[]): string[] {
   const urls = items
-    .filter((item): item is QueuedTrigger => item.kind === "trigger")
+    .filter((item) => item.kind === "trigger")
     .flatMap(({ trigger }) => (trigger.facts?.url === undefined ? [] : [trigger.facts.url]));
   const several = [...new Set(urls)];
   return several.length < 2 ? [] : several.map((url) => `In answer to ${url}`);

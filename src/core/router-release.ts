@@ -1,6 +1,6 @@
 // The router's word on what a task proposed. Whether it may say it is decided here, and by the thread again.
-import type { Principal } from "../protocol/principal.ts";
-import { atLeast } from "./authority.ts";
+import type { RouterCall } from "../protocol/router-tools.ts";
+import { asRouter, atLeast } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { ownerOf } from "./ids.ts";
 import type { InboxItem } from "./router.ts";
@@ -10,7 +10,7 @@ import { type PlannedDecision, stripMarkers } from "./router-plan.ts";
 /** [RD12] A proposal is named by the report that told of it; what is of the public's making waits for a person. */
 export function planRelease(
   agentName: string,
-  input: { proposal: string; verdict: "release" | "decline"; reason: string },
+  input: Extract<RouterCall, { tool: "release" }>["input"],
   settled: readonly InboxItem[],
   decision: PlannedDecision,
 ): { decision: PlannedDecision; result: object } | { refused: string } {
@@ -20,7 +20,7 @@ export function planRelease(
   if (told?.kind !== "report" || threadId === null) return { refused: `${safeId(proposal)} is no proposal of a report that you settle.` };
   if (!atLeast(decision.authority, "member"))
     return { refused: "Only a person of the team decides about this one, in the console or on the task's card: record the report." };
-  const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: decision.authority };
+  const by = asRouter(agentName, decision.authority);
   const { taskId } = told.report;
   const reason = excerpt(stripMarkers(input.reason), 300);
   return {

@@ -1,18 +1,13 @@
 // What becomes of a task that has ended: its outcome is judged, or it goes on, with all that it knows, in its own threads.
-import type { Principal } from "../protocol/principal.ts";
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
-import { taints } from "./authority.ts";
+import type { RouterCall } from "../protocol/router-tools.ts";
+import { asRouter, taints } from "./authority.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedTrigger } from "./router.ts";
 import { chooseMachine, chooseProfile } from "./router-dispatch.ts";
 import { type PlannedDecision, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { isSameWork } from "./same-work.ts";
 
-type ResolveInput = {
-  how: "accept" | "reject" | "retry" | "reroute" | "reopen";
-  note?: string | undefined;
-  machine?: string | undefined;
-  profile?: string | undefined;
-};
+type ResolveInput = Extract<RouterCall, { tool: "resolve" }>["input"];
 
 const maxRetries = 1;
 const maxReroutes = 2;
@@ -26,7 +21,7 @@ export function planResolve(
   decision: PlannedDecision,
 ): { decision: PlannedDecision; result: object } | { refused: string } {
   if (isOpen(task)) return { refused: `${task.id} is still open (${task.status}): use deliver or cancel.` };
-  const by: Principal = { role: "agent", id: "router", name: view.agentName, onBehalfOf: decision.authority };
+  const by = asRouter(view.agentName, decision.authority);
   const about = { ...decision, taskId: task.id, threadId: task.threadId };
   if (input.how === "accept" || input.how === "reject") {
     const accepted = input.how === "accept";
@@ -50,7 +45,7 @@ export function planResolve(
   if (input.how === "reroute" && otherProfile === null && (machine === null || machine.name === task.machine))
     return { refused: "There is no other machine to take it to: name one, or another profile, retry, or ask_human." };
 
-  const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const triggers = settled.filter((item) => item.kind === "trigger");
   const inside = triggers.filter((item) => task.threads.includes(item.threadId)).sort((a, b) => a.seq - b.seq);
   const outside = triggers.filter((item) => !task.threads.includes(item.threadId));
   // What was said elsewhere is handed over in words; what was said in the task's own threads reaches it as rows.
@@ -80,7 +75,6 @@ export function planResolve(
     line: "",
     endedMs: null,
     updatedMs: view.nowMs,
-    threads: [...new Set([...task.threads])],
     machine: machine?.name ?? task.machine,
     profile: otherProfile ?? had,
     retries: retries + (input.how === "retry" ? 1 : 0),

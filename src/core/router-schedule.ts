@@ -1,7 +1,6 @@
 // The router's `schedule` tool: a named schedule is set, changed or ended, by people of the team and for themselves.
 import type { ScheduleItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
-import type { Principal } from "../protocol/principal.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Schedule, ScheduleChange, ScheduleRun, ScheduleSetting } from "../protocol/schedule.ts";
 import { audienceOf, mayFlow, mayReachAny, webAudience } from "./audience.ts";
@@ -178,6 +177,3 @@ export function pausedDecision(schedule: Schedule, run: ScheduleRun, turn: numbe
     notice: { id, atMs: nowMs, kind: "fault", text, threadId: schedule.thread.threadId },
   };
 }
-
-/** Who may make schedules: people of the team, for themselves. */
-export const isTeamPerson = (principal: Pick<Principal, "role">): boolean => principal.role === "owner" || principal.role === "member";

@@ -1,8 +1,9 @@
 // Decisions of code about speculative tasks: an end in silence, and a policy that pauses itself.
 import type { Offer, OfferView } from "../protocol/offer.ts";
-import type { Lane, Principal } from "../protocol/principal.ts";
+import type { Lane } from "../protocol/principal.ts";
 import type { Speculation } from "../protocol/speculation.ts";
 import type { Report } from "../protocol/task.ts";
+import { asRouter } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import { type KnownTask, laneOfReport } from "./router.ts";
@@ -60,7 +61,7 @@ export function offeredDecision(row: Speculation, report: Report, hops: number, 
 
 /** [SP4] A person has sent or declined what was offered, or nobody did in time: the task's outcome is judged by that. */
 export function answeredDecision(row: Speculation, agentName: string, turn: number): PlannedDecision {
-  const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" };
+  const by = asRouter(agentName, "owner");
   const accepted = row.outcome === "accepted" || row.outcome === "edited";
   return {
     ...byCode(row, "team", turn),
@@ -84,7 +85,7 @@ export function openedDecision(
   const { taskId, threadId } = row;
   const id = makeId("dec", "speculation", taskId, row.outcome);
   const released = { offerId: offer.outbound.id, by: decided?.by ?? "a person of the team" };
-  const by: Principal = { role: "agent", id: "router", name: agentName, onBehalfOf: "owner" };
+  const by = asRouter(agentName, "owner");
   const text = `${released.by} released your draft of a pull request: its commit is pushed and its pull request opened as they are, without you. You hear what became of both. From here on you are a task like any other: mend what its checks say, then report.`;
   const { speculative: _, ...known } = task ?? {};
   return {
@@ -112,7 +113,7 @@ export function mootDecision(row: Speculation, agentName: string, turn: number):
     tool: "cancel",
     settles: [],
     reason: `speculation ${row.outcome}: ${row.why}`,
-    effects: row.offerId === null ? [endSpeculation(row, agentName, row.why)] : [withdrawOffer(row, row.offerId, agentName)],
+    effects: row.offerId === null ? [endSpeculation(row, agentName, row.why)] : withdrawOffer(row, row.why, agentName),
   };
 }
 

@@ -165,7 +165,7 @@ export const readersOf = (items: readonly InboxItem[], ofTask: (taskId: string) 
 
 /** [RD14] Whether nobody asked: all that is settled was said to others, and the router chose to act on it. */
 export const isUnasked = (items: readonly InboxItem[]): boolean => {
-  const triggers = items.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const triggers = items.filter((item) => item.kind === "trigger");
   return triggers.length > 0 && triggers.every(({ trigger, verdict }) => verdict.outcome === "candidate" && !trigger.addressed);
 };
 

@@ -72,7 +72,7 @@ export function refuseSpeculation(
   settled: readonly InboxItem[],
 ): { refused: string } | null {
   const { rows, paused } = view.speculation ?? noSpeculation;
-  const triggers = settled.filter((item): item is QueuedTrigger => item.kind === "trigger");
+  const triggers = settled.filter((item) => item.kind === "trigger");
   if (triggers.length < settled.length || triggers.length === 0) return no("Speculation starts from what happened, not from a report.");
   if (view.lane !== "team" || view.capped || triggers.some(({ trigger }) => taints(trigger.principal) || !isTeams(trigger)))
     return no("Text from outside the team starts no speculation, nor does what we said ourselves. Record it, or ignore it.");

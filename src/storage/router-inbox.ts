@@ -75,7 +75,7 @@ export class RouterInbox {
   }
 
   queuedInThread(threadId: string): QueuedTrigger[] {
-    return this.#queued("thread_id = ? ORDER BY seq", threadId).filter((item): item is QueuedTrigger => item.kind === "trigger");
+    return this.#queued("thread_id = ? ORDER BY seq", threadId).filter((item) => item.kind === "trigger");
   }
 
   queuedCount(): number {
