@@ -8,7 +8,7 @@ import { adoptTask, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
-import type { InboxItem, TaskState } from "../src/core/worker-state.ts";
+import { type InboxItem, type TaskState, triggerOf } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
 import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
 import type { Logged } from "../src/protocol/events.ts";
@@ -235,7 +235,9 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
 /** Cancelled before it began. */
 const isBuried = (task: TaskState | null): boolean => task?.mode.mode === "ended" && task.mode.status === "cancelled" && task.steps === 0;
 
-const queuedMessage = (itemId: string, item: InboxItem | null): QueuedMessage[] =>
-  item?.kind === "row" && item.row.kind === "trigger"
-    ? [{ itemId, from: item.row.trigger.principal.name, text: item.row.trigger.text, atMs: item.row.atMs }]
+const queuedMessage = (itemId: string, item: InboxItem | null): QueuedMessage[] => {
+  const trigger = triggerOf(item);
+  return item?.kind === "row" && trigger !== null
+    ? [{ itemId, from: trigger.principal.name, text: trigger.text, atMs: item.row.atMs }]
     : [];
+};

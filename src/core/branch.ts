@@ -3,6 +3,9 @@ import type { TaskId } from "../protocol/ids.ts";
 
 export const branchOf = (taskId: TaskId): string => `switchyard/${taskId}`;
 
+/** Whether a branch bears the name of a task, be it one of ours. */
+export const isNamedForTask = (branch: string): boolean => branch.startsWith("switchyard/tsk_");
+
 /** The task whose branch this is; null for every other. */
 export const taskOfBranch = (branch: string): TaskId | null => /^switchyard\/(tsk_[a-z0-9]+)$/.exec(branch)?.[1] ?? null;
 

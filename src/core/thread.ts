@@ -7,7 +7,8 @@ import type { TaskStatus } from "../protocol/task.ts";
 import type { OtherTask, OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
-import { taskOfBranch } from "./branch.ts";
+import { isTeamPerson } from "./authority.ts";
+import { isNamedForTask, taskOfBranch } from "./branch.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
 
 export const webSource = "web";
@@ -100,7 +101,7 @@ export function planAppend(input: {
   if (verdict.outcome === "mute") return { do: "ignore", rule: verdict.rule };
   const subscribers = activeTasks(input.subscriptions);
   // What happens to a branch of ours is kept before its task follows it: a machine may say late that it pushed.
-  const ours = input.trigger.facts?.fork === undefined && /^switchyard\/tsk_/.test(input.trigger.facts?.branch ?? "");
+  const ours = input.trigger.facts?.fork === undefined && isNamedForTask(input.trigger.facts?.branch ?? "");
   if (subscribers.length === 0 && verdict.outcome === "ignore" && !ours) return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
   // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
@@ -109,14 +110,9 @@ export function planAppend(input: {
 }
 
 /** [W30] The task of whose branch a person of the team merged the pull request; null for every other event. In a fork a branch says nothing. */
-export function mergedTask({
-  source,
-  kind,
-  facts,
-  principal: { role },
-}: Pick<Trigger, "source" | "kind" | "facts" | "principal">): TaskId | null {
+export function mergedTask({ source, kind, facts, principal }: Pick<Trigger, "source" | "kind" | "facts" | "principal">): TaskId | null {
   const merged = source === "github" && kind === "pull_request.closed" && facts?.merged === "true" && facts.fork === undefined;
-  return merged && (role === "member" || role === "owner") ? taskOfBranch(facts?.branch ?? "") : null;
+  return merged && isTeamPerson(principal) ? taskOfBranch(facts?.branch ?? "") : null;
 }
 
 const isBranch = ({ threadKey }: Pick<Trigger, "threadKey">): boolean => threadKey.startsWith("branch:");

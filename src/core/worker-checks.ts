@@ -1,15 +1,12 @@
 // What happens on a task's own branch: its own pushes are context, the checks of its last push come together, and whatever bears the
 // branch's name without a commit that this task pushed is not its own.
 import { limits } from "../protocol/limits.ts";
-import type { Trigger } from "../protocol/trigger.ts";
-import { branchOf } from "./branch.ts";
-import { type Change, type InboxItem, type InboxRow, releasedStep, type TaskState } from "./worker-state.ts";
+import { branchOf, isNamedForTask } from "./branch.ts";
+import { type Change, type InboxItem, type InboxRow, releasedStep, type TaskState, triggerOf } from "./worker-state.ts";
 
 const isCheck = (kind: string): boolean => /^(check_run|check_suite|workflow_run)\./.test(kind);
 const isPush = (kind: string): boolean => kind === "push" || kind === "pull_request.synchronize";
 const isGood = (conclusion: string | undefined): boolean => ["success", "neutral", "skipped"].includes(conclusion ?? "");
-
-const triggerOf = (item: InboxItem): Trigger | null => (item.kind === "row" && item.row.kind === "trigger" ? item.row.trigger : null);
 
 /**
  * Whose an event of a branch is. `own`: of a commit that this task pushed. `unclaimed`: it may be of a push whose result is not here yet.
@@ -21,7 +18,7 @@ export type Ownership = "own" | "unclaimed" | "foreign" | null;
 export function ownership(task: TaskState, item: InboxItem): Ownership {
   const trigger = triggerOf(item);
   const { branch = "", sha = "", fork } = trigger?.facts ?? {};
-  if (trigger === null || !/^switchyard\/tsk_/.test(branch)) return null;
+  if (trigger === null || !isNamedForTask(branch)) return null;
   const check = isCheck(trigger.kind);
   const opened = trigger.kind === "pull_request.opened" && trigger.facts?.self !== undefined;
   if (!check && !isPush(trigger.kind) && !opened) return null;

@@ -2,15 +2,14 @@
 import type { WorkerItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
-import { rowTaints } from "./authority.ts";
+import { isPerson, rowTaints } from "./authority.ts";
 import { excerpt, markData } from "./context.ts";
 import { mannerOf } from "./manners.ts";
 import { isOwnPush, ownership } from "./worker-checks.ts";
 import type { Change, InboxItem, InboxRow, TaskState, WorkerCommand } from "./worker-state.ts";
 
 /** A schedule speaks for the person who made it. */
-const isPerson = (trigger: Trigger): boolean =>
-  trigger.kind === timerKind || (trigger.principal.role !== "agent" && trigger.principal.role !== "bot");
+const isOfPerson = ({ kind, principal }: Trigger): boolean => kind === timerKind || isPerson(principal);
 
 /** [W3] What the task was asked with is quoted in its goal; our own words wake nobody. Both are no new input. */
 export function isContext(item: InboxItem, task: TaskState): boolean {
@@ -38,7 +37,7 @@ export function wakes({ key, item }: InboxRow, task: TaskState, open: readonly W
     case "row": {
       const whose = ownership(task, item);
       if (whose !== null) return whose === "own";
-      return (item.row.kind === "trigger" && isPerson(item.row.trigger)) || open.length === 0;
+      return (item.row.kind === "trigger" && isOfPerson(item.row.trigger)) || open.length === 0;
     }
   }
 }
@@ -198,7 +197,7 @@ function render(item: InboxItem, text: string, agentName: string, task: TaskStat
 /** People's words are messages; checks, pushes and whatever bots bring are events. */
 function rowKind(trigger: Trigger): "message" | "event" | "said" {
   if (trigger.principal.role === "agent" && trigger.kind !== timerKind) return "said";
-  if (!isPerson(trigger)) return "event";
+  if (!isOfPerson(trigger)) return "event";
   return /^(check_|workflow_|push|status|timer)/.test(trigger.kind) ? "event" : "message";
 }
 

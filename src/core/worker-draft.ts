@@ -85,7 +85,7 @@ export function keepDraft(change: Change, proposal: Proposal, asked: Asked): Spo
       effect: "withdraw",
       threadId: task.start.threadId,
       outboundId: earlier.offerId,
-      by: onBehalf(task),
+      by: onBehalf(task, "its task"),
       reason: "a newer draft takes its place",
     });
   task.draft = { threadId, text, deed, sha, changes, commit: kept, title, ...asked, tainted: task.tainted };

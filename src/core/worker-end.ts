@@ -97,7 +97,7 @@ export function finishCancel(change: Change, cancel: { by: Principal; reason: st
 }
 
 /** The answer of a call that is out will find another epoch. */
-function voidCall(change: Change): void {
+export function voidCall(change: Change): void {
   change.task.open = { kind: "none" };
   change.task.lease = { epoch: change.task.lease.epoch + 1, untilMs: 0 };
 }
@@ -134,7 +134,12 @@ export function endTask(
   for (const { endpointId, commandId } of open) change.effects.push({ effect: "stop", endpointId, commandId, why: "its task has ended" });
   for (const child of task.children)
     if (child.open && end.status !== "cancelled")
-      change.effects.push({ effect: "cancel_child", taskId: child.taskId, by: onBehalf(task), reason: "its parent has ended" });
+      change.effects.push({
+        effect: "cancel_child",
+        taskId: child.taskId,
+        by: onBehalf(task, "its parent task"),
+        reason: "its parent has ended",
+      });
   // What is held may still be released after a good end; a stop takes it back.
   if (end.status === "cancelled")
     for (const { id, stage } of task.offers)
@@ -143,7 +148,7 @@ export function endTask(
           effect: "withdraw",
           threadId: ownerOf(id, "thr") ?? "",
           outboundId: id,
-          by: onBehalf(task),
+          by: onBehalf(task, "its task"),
           reason: "its task was stopped",
         });
   task.backlog = [];

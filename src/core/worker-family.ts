@@ -83,7 +83,12 @@ export function stopChild(change: Change, id: TaskId): Spoken {
   const child = childOf(change.task, id);
   if (!child) return { refused: `${id} is no child of this task.` };
   if (!child.open) return { output: { ended: id } };
-  change.effects.push({ effect: "cancel_child", taskId: id, by: onBehalf(change.task), reason: "its parent stopped it" });
+  change.effects.push({
+    effect: "cancel_child",
+    taskId: id,
+    by: onBehalf(change.task, "its parent task"),
+    reason: "its parent stopped it",
+  });
   return { output: { stopping: id } };
 }
 

@@ -4,11 +4,12 @@ import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { Amended } from "../protocol/task.ts";
 import type { Amendment, MoveTo, Trigger } from "../protocol/trigger.ts";
+import { isPerson } from "./authority.ts";
 import { childId } from "./ids.ts";
 import { backlogRevision } from "./worker-card.ts";
 import { noteChecks } from "./worker-checks.ts";
 import { inboxEvent } from "./worker-context.ts";
-import { cancelTask, mayDecide, releaseRows } from "./worker-end.ts";
+import { cancelTask, mayDecide, releaseRows, voidCall } from "./worker-end.ts";
 import { resumeTask } from "./worker-session.ts";
 import {
   addReport,
@@ -20,6 +21,7 @@ import {
   rejectedStep,
   releasedStep,
   type TaskState,
+  triggerOf,
   type WorkerCommand,
 } from "./worker-state.ts";
 
@@ -30,10 +32,6 @@ export type InputFacts = {
   open: readonly WorkerCommand[];
   nowMs: number;
 };
-
-const triggerOf = (item: InboxItem): Trigger | null => (item.kind === "row" && item.row.kind === "trigger" ? item.row.trigger : null);
-
-const isPerson = (by: Principal): boolean => by.role !== "agent" && by.role !== "bot";
 
 /** [WI1] New rows entered the inbox; each is taken, kept in the backlog, or refused with a reason. */
 export function received(task: TaskState, rows: readonly InboxRow[], facts: InputFacts): Change {
@@ -227,11 +225,7 @@ function interruptFor(change: Change, taken: readonly InboxRow[], open: readonly
   for (const { endpointId, commandId } of open)
     change.effects.push({ effect: "stop", endpointId, commandId, why: `${by.name} interrupted the task` });
   const step = task.open.kind === "calling" ? task.open.step : null;
-  if (step !== null) {
-    // The answer of the call that is out will find another epoch.
-    task.open = { kind: "none" };
-    task.lease = { epoch: task.lease.epoch + 1, untilMs: 0 };
-  }
+  if (step !== null) voidCall(change);
   task.mode = { mode: "working" };
   task.line = `Interrupted by ${by.name}`;
   const stopped = open.length === 0 ? "" : ` ${open.length === 1 ? "The command that ran is" : "All commands that ran are"} being stopped.`;

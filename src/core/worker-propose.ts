@@ -10,7 +10,7 @@ import { stripMarkers } from "./router-plan.ts";
 import { plainLine, pullText, reportText, reviewCommentOf } from "./structured.ts";
 import { keepDraft, keepsCommits, offer, type Proposal } from "./worker-draft.ts";
 import type { Spoken } from "./worker-family.ts";
-import type { Change, InboxItem, TaskState, WorkerCommand } from "./worker-state.ts";
+import { type Change, type InboxItem, type TaskState, triggerOf, type WorkerCommand } from "./worker-state.ts";
 
 type Proposing = Extract<WorkerCall, { tool: "propose" }>;
 type Facts = { itemOf: (key: string) => InboxItem | null; allCommands: () => readonly WorkerCommand[] };
@@ -39,8 +39,8 @@ function proposalOf(task: TaskState, input: Proposing["input"], facts: Facts): P
     case "comment":
     case "label": {
       const said = input.reply_to === undefined ? null : facts.itemOf(input.reply_to);
-      if (input.reply_to !== undefined && (said?.kind !== "row" || said.row.kind !== "trigger"))
-        return { refused: `${input.reply_to} is no event that this task got.` };
+      const trigger = triggerOf(said);
+      if (input.reply_to !== undefined && trigger === null) return { refused: `${input.reply_to} is no event that this task got.` };
       const threadId = said?.kind === "row" ? said.threadId : (input.thread ?? task.start.threadId);
       if (!task.threads.includes(threadId))
         return { refused: `This task does not follow ${threadId}: it proposes only in its own threads.` };
@@ -49,7 +49,6 @@ function proposalOf(task: TaskState, input: Proposing["input"], facts: Facts): P
       if (input.what === "label") return labelsOf(threadId, input.labels ?? []);
       const text = clean(input.text);
       if (text === "") return { refused: "A comment needs its words in `text`." };
-      const trigger = said?.kind === "row" && said.row.kind === "trigger" ? said.row.trigger : null;
       const inReplyTo = trigger === null ? undefined : reviewCommentOf(trigger);
       const deed = inReplyTo === undefined ? {} : { deed: { do: "comment" as const, inReplyTo } };
       return { threadId, title: inReplyTo === undefined ? "Comment" : "Answer in a review thread", text, ...deed };
@@ -134,7 +133,5 @@ export function endText(task: TaskState, text: string, commands: readonly Worker
 }
 
 /** The key of the thread where the task was asked for, if its first row is here. */
-function threadKeyOf(task: TaskState, facts: Facts): string | null {
-  const asked = facts.itemOf(task.start.quote.triggerId);
-  return asked?.kind === "row" && asked.row.kind === "trigger" ? asked.row.trigger.threadKey : null;
-}
+const threadKeyOf = (task: TaskState, facts: Facts): string | null =>
+  triggerOf(facts.itemOf(task.start.quote.triggerId))?.threadKey ?? null;

@@ -155,7 +155,12 @@ export function beginStep(
   next.notices = [];
   // [WC5] Wherever it is, it goes on with nothing that nobody waits for.
   for (const child of lost)
-    change.effects.push({ effect: "cancel_child", taskId: child.taskId, by: onBehalf(task), reason: "it was not done in time" });
+    change.effects.push({
+      effect: "cancel_child",
+      taskId: child.taskId,
+      by: onBehalf(task, "its parent task"),
+      reason: "it was not done in time",
+    });
   next.children = task.children.map((child) => (lost.includes(child) ? { ...child, open: false } : child));
   next.deadlineTold ||= task.start.deadlineMs !== undefined && task.start.deadlineMs <= nowMs;
   next.lease = { epoch: task.lease.epoch + 1, untilMs: nowMs + limits.leaseMs };

@@ -10,6 +10,7 @@ import type { Profile } from "../protocol/profile.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart, type ThreadNote } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
+import type { Trigger } from "../protocol/trigger.ts";
 import type { machineTools } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
 
@@ -148,6 +149,10 @@ export type InboxItem =
   | { kind: "offer"; id: string; text: string };
 
 export type InboxRow = { seq: number; key: string; item: InboxItem };
+
+/** The event that a row brought; null for everything else. */
+export const triggerOf = (item: InboxItem | null): Trigger | null =>
+  item?.kind === "row" && item.row.kind === "trigger" ? item.row.trigger : null;
 
 /** A command of this task. `online` is false while it waits for its machine. */
 export type WorkerCommand = {
@@ -335,11 +340,11 @@ export const completeTask = (stored: Partial<TaskState> & Pick<TaskState, "start
   ...stored,
 });
 
-/** A worker session as somebody who acts for its task. */
-export const onBehalf = (task: TaskState): Principal => ({
+/** A worker session as somebody who acts for its task; `name`: as what it is known to whom it acts on. */
+export const onBehalf = (task: TaskState, name: "its task" | "its parent task"): Principal => ({
   role: "agent",
   id: task.start.taskId,
-  name: "its parent task",
+  name,
   onBehalfOf: task.start.authority,
 });
 

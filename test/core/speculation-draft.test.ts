@@ -254,7 +254,8 @@ describe("its release", () => {
     const second = step(again(first.task), [["propose", { ...pull, title: "Mend it well" }]]);
     const [older] = offersOf(first);
     if (older === undefined) throw new Error("nothing was offered");
-    const withdrawn = (effect: WorkerEffect) => effect.effect === "withdraw" && effect.outboundId === older.outbound.id;
+    const withdrawn = (effect: WorkerEffect) =>
+      effect.effect === "withdraw" && effect.outboundId === older.outbound.id && effect.by.name === "its task";
     expect(second.effects.some(withdrawn)).toBe(true);
     const late = offerMoved(second.task, viewOf(older), facts);
     expect(late && submitted(late)).toEqual([]);

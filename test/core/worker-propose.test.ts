@@ -168,7 +168,9 @@ test("[W9] a stop takes back what waits for a release", () => {
     ],
   });
   const change = cancelTask(task, member, "enough", [], [], 5);
-  expect(change?.effects.filter(({ effect }) => effect === "withdraw")).toMatchObject([{ threadId: "thr_aa", outboundId: "out_aa-b" }]);
+  expect(change?.effects.filter(({ effect }) => effect === "withdraw")).toMatchObject([
+    { threadId: "thr_aa", outboundId: "out_aa-b", by: { name: "its task" } },
+  ]);
   expect(change?.voided).toContain("offer");
 });
 
