@@ -6,7 +6,11 @@ import { type Trigger, timerKind } from "../protocol/trigger.ts";
 import { rootOwnerOf, webSource } from "./thread.ts";
 
 /** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
-export const webAudience = (personId: string): string => `web ${personId}`;
+export const webAudience = (personId: string): string => `${webSource} ${personId}`;
+
+/** [A8] Who reads what is said at a place; in the widget it is the conversation of `personId`. */
+export const audienceAt = ({ source, place }: { source: string; place: string }, personId: string): string =>
+  source === webSource ? webAudience(personId) : `${source} ${place}`;
 
 /** For everybody of the team, wherever they ask. */
 export const teamAudience = "";
@@ -20,34 +24,29 @@ export const speakerOf = ({ kind, facts, principal }: Pick<Trigger, "principal" 
 
 /** [A8] The audience of a trigger's thread. */
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
-  trigger.source === "web" ? webAudience(speakerOf(trigger).id) : `${trigger.source} ${trigger.place}`;
+  audienceAt(trigger, speakerOf(trigger).id);
 
 /** [A8] Who reads a thread: of a conversation in the widget the person whose page it is on. */
-export const threadAudience = ({
-  source,
-  place,
-  threadKey,
-  viewerId,
-}: Pick<ThreadInfo, "source" | "place" | "threadKey" | "viewerId">): string =>
-  source === webSource ? webAudience(viewerId ?? rootOwnerOf(threadKey) ?? threadKey) : `${source} ${place}`;
+export const threadAudience = (thread: Pick<ThreadInfo, "source" | "place" | "threadKey" | "viewerId">): string =>
+  audienceAt(thread, thread.viewerId ?? rootOwnerOf(thread.threadKey) ?? thread.threadKey);
 
 /** [A8] The audience of what a task says. */
-export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote">): string =>
-  start.source === "web" ? webAudience(start.quote.from.id) : `${start.source} ${start.place}`;
+export const taskAudience = (start: Pick<TaskStart, "source" | "place" | "quote">): string => audienceAt(start, start.quote.from.id);
 
 /** [A9] Until it is said, a proposal is heard by whoever hears its task; where that is not known, by nobody. */
 export const offerAudience = ({ from }: Pick<Offer, "from">): string =>
-  from.audience ?? (from.source === "web" ? nobody : `${from.source} ${from.place}`);
+  from.audience ?? (from.source === webSource ? nobody : `${from.source} ${from.place}`);
 
 /**
  * [A8] Whether words of one audience may be handed to another: to itself, and from a shared place into a conversation of
  * one person of the team. What one person wrote in their own conversation goes nowhere else.
  */
-export const mayFlow = (from: string, to: string): boolean =>
-  from === teamAudience || from === to || (to.startsWith("web ") && isPlace(from));
+export const mayFlow = (from: string, to: string): boolean => from === teamAudience || from === to || (isOwn(to) && isPlace(from));
+
+const isOwn = (audience: string): boolean => audience.startsWith(webAudience(""));
 
 /** `source place`; what has no place is nobody's, or one thread's alone. */
-const isPlace = (audience: string): boolean => audience.includes(" ") && !audience.startsWith("web ");
+const isPlace = (audience: string): boolean => audience.includes(" ") && !isOwn(audience);
 
 /** [A9] Whether something may be shown to a mind that answers several conversations: one of them at least may hear it. */
 export const mayReachAny = (from: string, readers: readonly string[]): boolean => readers.some((reader) => mayFlow(from, reader));

@@ -3,7 +3,7 @@ import type { ScheduleItem } from "../protocol/context-items.ts";
 import { limits } from "../protocol/limits.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import type { Schedule, ScheduleChange, ScheduleRun, ScheduleSetting } from "../protocol/schedule.ts";
-import { audienceOf, mayFlow, mayReachAny, webAudience } from "./audience.ts";
+import { audienceAt, audienceOf, mayFlow, mayReachAny } from "./audience.ts";
 import { atLeast } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
@@ -18,8 +18,7 @@ export type ScheduleEdit = { schedule: Schedule; what: "set" | "paused" | "resum
 
 const maxShown = 20;
 
-export const scheduleAudience = ({ thread, by }: Schedule): string =>
-  thread.source === "web" ? webAudience(by.id) : `${thread.source} ${thread.place}`;
+export const scheduleAudience = ({ thread, by }: Schedule): string => audienceAt(thread, by.id);
 
 /** What a turn of the team's lane says about time. */
 export const schedulesItem = (schedules: readonly Schedule[], zone: string, nowMs: number, readers: readonly string[]): ScheduleItem => ({
