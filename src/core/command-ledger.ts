@@ -5,6 +5,7 @@ import type { CloudFrame, HelloFrame } from "../protocol/daemon-frames.ts";
 import type { EndpointEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import { refuseCommand } from "./authority.ts";
+import { excerpt } from "./context.ts";
 
 export type Machine = {
   endpointId: string;
@@ -91,28 +92,28 @@ const order: readonly CommandState[] = ["queued", "sent", "accepted", "started",
 const reached = (entry: Entry, state: CommandState): boolean => order.indexOf(entry.state) >= order.indexOf(state);
 
 /** What a command is, in one short line: for the log and for people. */
-function describeSpec(spec: CommandSpec): string {
+const describeSpec = (spec: CommandSpec): string => excerpt(wordsOf(spec), 120);
+
+function wordsOf(spec: CommandSpec): string {
   switch (spec.kind) {
     case "shell":
-      return cut(spec.script.trim().split("\n", 1)[0] ?? "");
+      return spec.script.trim().split("\n", 1)[0] ?? "";
     case "search_files":
-      return cut(`search ${spec.query}`);
+      return `search ${spec.query}`;
     case "push":
-      return cut(`push ${spec.branch}`);
+      return `push ${spec.branch}`;
     case "keep":
       return "keep the commit";
     case "push_kept":
-      return cut(`push ${spec.sha.slice(0, 10)} to ${spec.branch}`);
+      return `push ${spec.sha.slice(0, 10)} to ${spec.branch}`;
     case "list_files":
-      return cut(`list ${spec.path ?? "."}`);
+      return `list ${spec.path ?? "."}`;
     case "read_file":
     case "write_file":
     case "edit_file":
-      return cut(`${spec.kind.slice(0, spec.kind.indexOf("_"))} ${spec.path}`);
+      return `${spec.kind.slice(0, spec.kind.indexOf("_"))} ${spec.path}`;
   }
 }
-
-const cut = (text: string): string => (text.length <= 120 ? text : `${text.slice(0, 119)}…`);
 
 /** A decision under way: the ledger with what changed so far. */
 export class Draft {

@@ -3,6 +3,7 @@ import type { GateRule, GateRules } from "../protocol/gate.ts";
 import type { Role } from "../protocol/principal.ts";
 import type { Outcome, Trigger, Verdict } from "../protocol/trigger.ts";
 import { isNamed } from "./named-accounts.ts";
+import { literal } from "./regexp.ts";
 
 /** [G1] Every trigger gets a verdict, also when no rule knows its source: it is kept, and nobody is asked. */
 const noRule: Verdict = { outcome: "record", rule: "default", reason: "No rule speaks of this; it is kept, and nobody is asked." };
@@ -50,11 +51,10 @@ const wordChar = `[[\\p{L}\\p{M}\\p{N}_]--[${borderless}]]`;
 function holdsWord(text: string, word: string): boolean {
   const plain = word.normalize("NFC").trim();
   if (plain === "") return false;
-  const literal = plain.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
   const edge = new RegExp(wordChar, "v");
   const before = edge.test([...plain][0] ?? "") ? `(?<!${wordChar})` : "";
   const after = edge.test([...plain].at(-1) ?? "") ? `(?!${wordChar})` : "";
-  return new RegExp(`${before}${literal}${after}`, "iv").test(text.normalize("NFC"));
+  return new RegExp(`${before}${literal(plain)}${after}`, "iv").test(text.normalize("NFC"));
 }
 
 const talk = "Small talk, not said to us: it asks for nothing.";

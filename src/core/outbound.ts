@@ -3,6 +3,7 @@ import type { Retry } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OutboundState } from "../protocol/thread.ts";
 import { retryAtMs } from "./alarms.ts";
+import type { Manner } from "./manners.ts";
 
 export type OutboundEntry = {
   id: string;
@@ -27,7 +28,7 @@ export type ChannelResult =
 /** Before an ambiguous message is looked up: the provider's own listing may lag behind its answer. */
 const findDelayMs = 2_000;
 
-export const maxAgeMs = (manner: "instant" | "structured"): number =>
+export const maxAgeMs = (manner: Manner): number =>
   manner === "instant" ? limits.outboundMaxAgeInstantMs : limits.outboundMaxAgeStructuredMs;
 
 export const newEntry = (id: string, nowMs: number): OutboundEntry => ({

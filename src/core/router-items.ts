@@ -12,6 +12,7 @@ import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
 import { type Fact, factsItem } from "./router-memory.ts";
 import { nameOf } from "./router-names.ts";
+import { stampOf } from "./speculation.ts";
 
 const recentTasks = 10;
 const maxOpenTasks = 60;
@@ -265,7 +266,7 @@ const policiesFor = (lane: Lane, policies: readonly Policy[]): Policy[] =>
   }));
 
 /** What tells one set of policies from another. */
-export const policyStamp = (policies: readonly Policy[]): string => policies.map(({ id, version }) => `${id}@${version}`).join(" ");
+export const policyStamp = (policies: readonly Policy[]): string => policies.map(stampOf).join(" ");
 
 /** [WP2] The profiles as a turn must show them: where a transcript begins, and when one was added or changed. */
 export const profilesToShow = (profiles: readonly Profile[], shown: string, fresh: boolean): readonly Profile[] | null =>

@@ -1,6 +1,6 @@
 // Talk that wants no answer: somebody takes note, takes a message back, says that none is wanted, or tells others of us. Answering it
 // would disturb people.
-import { escaped } from "./read-intents.ts";
+import { literal } from "../../core/regexp.ts";
 
 const wordList = (words: string): Set<string> => new Set(words.split(" "));
 /** Words with which people take note, in languages that are often met. */
@@ -48,7 +48,7 @@ const copies = /(?<![\p{L}\p{N}])cc:?(?:[\s,]+@[\w-]+)+/giu;
 
 /** How others are told of us: our name stands only in words that are quoted, or among those who get a copy. Null: we may be called. */
 export function toldOfUs(text: string, name: string): "it quotes what is said to us" | "it lets us know" | null {
-  const named = new RegExp(`(?<![\\w@/-])@${escaped(name)}(?![\\w-])`, "iu");
+  const named = new RegExp(`(?<![\\w@/-])@${literal(name)}(?![\\w-])`, "iu");
   const without = (part: RegExp): string => text.replace(part, (said) => (named.test(said) ? "" : said));
   if (name === "" || !named.test(text)) return null;
   if (!named.test(without(quotation))) return "it quotes what is said to us";

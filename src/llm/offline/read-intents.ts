@@ -1,4 +1,5 @@
 // What a person's text asks for, in the few forms that the offline model knows. Code spans and fences are commands only where the person says so.
+import { literal } from "../../core/regexp.ts";
 import type { MarkedText } from "../../protocol/context-items.ts";
 import type { Intent, Purpose } from "./intents.ts";
 import { readChanges, readSocial, words } from "./plain-forms.ts";
@@ -39,7 +40,7 @@ export function readIntents(marked: MarkedText, machineNames: readonly string[] 
   text = addressedPart(text);
   for (const name of machineNames)
     text = text.replace(
-      new RegExp(`\\s+(?:on|at|using|with)\\s+(?:the\\s+|my\\s+)?["“']?${escaped(name)}["”']?(?:\\s+machine)?(?![\\w-])`, "giu"),
+      new RegExp(`\\s+(?:on|at|using|with)\\s+(?:the\\s+|my\\s+)?["“']?${literal(name)}["”']?(?:\\s+machine)?(?![\\w-])`, "giu"),
       "",
     );
   const reading: Reading = { codes, data: marked.data };
@@ -65,9 +66,6 @@ function addressedPart(text: string): string {
     .replace(/(^|\s)@[\w-]+(?:\[bot\])?[,:]?/g, "$1");
   return part.trim() === "" ? text.replace(/(^|\s)@[\w-]+(?:\[bot\])?[,:]?/g, "$1") : part;
 }
-
-/** A text as it stands in an expression. */
-export const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
 /** A word or quoted phrase as its text: code spans come back, quotation marks go. */
 function plain(text: string, reading: Reading): string {

@@ -1,4 +1,5 @@
 // Looking things up: search, lists, files, counts, what changed.
+import { literal } from "../../core/regexp.ts";
 import type { WorkIntent } from "./intents.ts";
 import { blocked, code, commandAnswer, done, failed, type JobAnswer, linesAnswer, type Run, unusualEnd } from "./report-text.ts";
 import { plainLines } from "./results.ts";
@@ -6,10 +7,8 @@ import { quoted, quotedPath } from "./shell.ts";
 import type { Done, Job, WorkerState } from "./worker-state.ts";
 import { ensure, listCalls, notRead, ok, pathsOf, readCall, type Step } from "./worker-steps.ts";
 
-const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
 export function searchStep(job: Job, query: string, where: { workspace?: string; path?: string }, countOnly: boolean): Step {
-  const got = ensure([{ tool: "search_files", input: { query: escapeRegExp(query), ...where } }], job.done);
+  const got = ensure([{ tool: "search_files", input: { query: literal(query), ...where } }], job.done);
   if ("step" in got) return got.step;
   const [one] = got.results;
   const unread = one ? notRead(one) : null;

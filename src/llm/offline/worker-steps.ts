@@ -1,5 +1,6 @@
 // What all jobs of the offline worker share: calls and their results, runs, listings.
 import { recordIn } from "../../core/json.ts";
+import { literal } from "../../core/regexp.ts";
 import { blocked, type JobAnswer, type Run, unusualEnd } from "./report-text.ts";
 import { cutMark, plainLines, readResults } from "./results.ts";
 import type { Done, Job, WorkerState } from "./worker-state.ts";
@@ -36,9 +37,7 @@ export function workspaceOf(state: WorkerState): { workspace?: string } {
   const { machine, asked } = state.goal;
   if (machine === null || machine.workspaces.length < 2) return {};
   const text = asked.text.toLowerCase();
-  const named = machine.workspaces.find((name) =>
-    new RegExp(`(?<![\\w-])${name.toLowerCase().replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`).test(text),
-  );
+  const named = machine.workspaces.find((name) => new RegExp(`(?<![\\w-])${literal(name.toLowerCase())}(?![\\w-])`).test(text));
   return named ? { workspace: named } : {};
 }
 
