@@ -3,7 +3,7 @@ import { type Command, isPush } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage, ModelReply } from "../protocol/model.ts";
 import type { TaskStart } from "../protocol/task.ts";
-import { type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
+import { type MachineCall, type WorkerCall, type WorkerTool, workerTools } from "../protocol/worker-tools.ts";
 import { taskAudience } from "./audience.ts";
 import { laneOf } from "./authority.ts";
 import { ownerOf } from "./ids.ts";
@@ -11,20 +11,22 @@ import { mayUse, toolsOf } from "./profiles.ts";
 import { lineOfCall, whatOf } from "./worker-card.ts";
 import { fitSum } from "./worker-context.ts";
 import { isWork, repeatsNoticed } from "./worker-failure.ts";
-import type { Change, MachineTool, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
+import type { Change, StepCall, TaskState, WorkerCommand } from "./worker-state.ts";
 
-export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
+/** What a command needs to know of its task. */
+export type MachineTask = Pick<TaskStart, "taskId" | "authority" | "endpoint"> & {
+  epoch: number;
+  tainted: boolean;
+  /** It may push nothing: the commit is only kept. */
+  keeps?: boolean;
+  /** The one commit that it may push, and where to. */
+  only?: { sha: string; place: string };
+};
 
 /** A call as a command for the task's machine, or the reason why it cannot be one. */
 export type CommandMaker = (
   call: MachineCall,
-  /** `keeps`: a push only keeps its commit. `only`: it pushes this one, to this repository. */
-  task: Pick<TaskStart, "taskId" | "authority" | "endpoint"> & {
-    epoch: number;
-    tainted: boolean;
-    keeps?: boolean;
-    only?: { sha: string; place: string };
-  },
+  task: MachineTask,
   step: number,
   nowMs: number,
 ) => { ok: true; command: Command } | { ok: false; reason: string };
@@ -159,6 +161,3 @@ export function withoutTwins(calls: ModelReply["calls"]): ModelReply["calls"] {
   const seen = new Set<string>();
   return calls.filter(({ callId }) => !seen.has(callId) && seen.add(callId));
 }
-
-export const isMachineTool = (tool: string): tool is MachineTool =>
-  /^(run_command|push|(read|write|edit)_file|(list|search)_files)$/.test(tool);

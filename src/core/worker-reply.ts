@@ -2,13 +2,11 @@
 import { limits } from "../protocol/limits.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { WorkerCall } from "../protocol/worker-tools.ts";
+import { isMachineTool, type MachineCall, type WorkerCall } from "../protocol/worker-tools.ts";
 import { refuseCommand } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
 import {
   type CommandMaker,
-  isMachineTool,
-  type MachineCall,
   mayRecall,
   parseCall,
   readerOf,

@@ -11,10 +11,8 @@ import type { ThreadRpc } from "../protocol/rpc.ts";
 import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart, type ThreadNote } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
-import type { machineTools } from "../protocol/worker-tools.ts";
+import type { MachineTool } from "../protocol/worker-tools.ts";
 import { profileNamed } from "./profiles.ts";
-
-export type MachineTool = (typeof machineTools)[number];
 
 /** What the task is about to do. What people see of it (`TaskStatus`) follows from this, the open step and the open commands. */
 type Mode =

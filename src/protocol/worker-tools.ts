@@ -150,3 +150,7 @@ export const machineTools = [
   "list_files",
   "search_files",
 ] as const satisfies readonly WorkerTool[];
+export type MachineTool = (typeof machineTools)[number];
+export type MachineCall = Extract<WorkerCall, { tool: MachineTool }>;
+
+export const isMachineTool = (tool: string): tool is MachineTool => (machineTools as readonly string[]).includes(tool);

@@ -2,29 +2,14 @@
 import { refuseCommand } from "../core/authority.ts";
 import { branchOf } from "../core/branch.ts";
 import { childId } from "../core/ids.ts";
+import type { CommandMaker, MachineTask } from "../core/worker-calls.ts";
 import { type Command, commandSpec } from "../protocol/command.ts";
 import { limits } from "../protocol/limits.ts";
 import type { TaskStart } from "../protocol/task.ts";
-import { machineTools, type WorkerCall } from "../protocol/worker-tools.ts";
-
-export type MachineCall = Extract<WorkerCall, { tool: (typeof machineTools)[number] }>;
-
-/** What a command needs to know of its task. */
-export type MachineTask = Pick<TaskStart, "taskId" | "authority" | "endpoint"> & {
-  epoch: number;
-  tainted: boolean;
-  /** It may push nothing: the commit is only kept. */
-  keeps?: boolean;
-  /** The one commit that it may push, and where to. */
-  only?: { sha: string; place: string };
-};
-
-export type OnEndpoint = { ok: true; endpointId: string; command: Command } | { ok: false; reason: string };
-
-export const isMachineCall = (call: WorkerCall): call is MachineCall => (machineTools as readonly string[]).includes(call.tool);
+import type { MachineCall } from "../protocol/worker-tools.ts";
 
 /** The command of a call. Its id is a hash of where it was asked, so that a repeated step makes no second command. */
-export function commandFor(call: MachineCall, task: MachineTask, step: number, nowMs: number): OnEndpoint {
+export const commandFor: CommandMaker = (call, task, step, nowMs) => {
   const refused = refuseCommand(task);
   if (refused !== null) return no(refused);
   const { endpoint } = task;
@@ -48,8 +33,8 @@ export function commandFor(call: MachineCall, task: MachineTask, step: number, n
     notAfterMs: nowMs + limits.commandNotAfterMs,
     atMs: nowMs,
   };
-  return { ok: true, endpointId: endpoint.endpointId, command };
-}
+  return { ok: true, command };
+};
 
 const no = (reason: string): { ok: false; reason: string } => ({ ok: false, reason });
 
