@@ -1,5 +1,6 @@
 // The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
 // it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
+import { answeringCode, closeReason } from "../core/close-frame.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import {
@@ -9,12 +10,10 @@ import {
   widgetClose,
   widgetProtocol,
 } from "../protocol/widget-frames.ts";
+import { refused, upgraded } from "./upgrade.ts";
 
 /** Survives hibernation with the socket; small by design. */
 type Attachment = { principal: Principal; phase: "new" | "catching_up" | "live" | "ended" };
-
-/** A close reason may have 123 bytes. */
-const maxReasonBytes = 123;
 
 export class WidgetSockets {
   readonly #ctx: DurableObjectState;
@@ -33,7 +32,7 @@ export class WidgetSockets {
     const { 0: page, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [tagOf(principal.id)]);
     this.#attach(server, { principal, phase: "new" });
-    return upgraded(page);
+    return upgraded(page, widgetProtocol);
   }
 
   /**
@@ -114,11 +113,9 @@ export class WidgetSockets {
     await mine;
   }
 
-  /** Answers the peer's close, or it would see 1006. */
   closed(ws: WebSocket, code: number): void {
     this.#held.delete(ws);
-    // 1005, 1006 and 1015 only describe a close; they cannot be sent.
-    ws.close(code === 1005 || code === 1006 || code === 1015 ? 1000 : code);
+    ws.close(answeringCode(code));
   }
 
   /** Sockets whose catch-up died with an earlier instance: their pages connect again and resume. */
@@ -185,25 +182,7 @@ export function readSocketGrant(request: Request): SocketGrant | null {
 /** Tags have at most 256 characters. */
 const tagOf = (principalId: string): string => principalId.slice(0, 256);
 
-const upgraded = (page: WebSocket): Response =>
-  new Response(null, { status: 101, webSocket: page, headers: { "Sec-WebSocket-Protocol": widgetProtocol } });
-
-/** Refuses an upgrade in a way that a page can see: browsers hide the status, so it is accepted and closed with a code. */
-export function refuseUpgrade(code: number, reason: string): Response {
-  const { 0: page, 1: server } = new WebSocketPair();
-  server.accept();
-  server.close(code, closeReason(reason));
-  return upgraded(page);
-}
-
-/** Cut to what a close frame may carry, at a whole character. */
-function closeReason(reason: string): string {
-  const encoder = new TextEncoder();
-  if (encoder.encode(reason).length <= maxReasonBytes) return reason;
-  const room = new Uint8Array(maxReasonBytes - 3);
-  const { read } = encoder.encodeInto(reason, room);
-  return `${reason.slice(0, read)}…`;
-}
+export const refuseUpgrade = (code: number, reason: string): Response => refused(widgetProtocol, code, reason);
 
 /** A frame as the protocol defines it, or the field that breaks it. */
 function parseFrame(message: string | ArrayBuffer): { frame: WidgetClientFrame } | { problem: string } {

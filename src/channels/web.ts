@@ -2,6 +2,7 @@
 // the delivery, and the sockets show it.
 
 import { triggerIdOf } from "../core/ids.ts";
+import { fitBytes } from "../core/split-text.ts";
 import { rootKeyOf, rootThreadIdOf, topicKeyOf, webSource, widgetPlace } from "../core/thread.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -28,10 +29,8 @@ const maxTextBytes = limits.maxTriggerBytes - envelopeBytes;
 /** The text as the trigger carries it, and whether something was cut: then the whole of it belongs into the store. */
 export function fitText(text: string): { text: string; cut: boolean } {
   const whole = text.toWellFormed();
-  // No unit is more than three bytes: mostly nothing has to be counted.
-  if (3 * whole.length <= maxTextBytes || new TextEncoder().encode(whole).length <= maxTextBytes) return { text: whole, cut: false };
-  const { read } = new TextEncoder().encodeInto(whole, new Uint8Array(maxTextBytes));
-  return { text: whole.slice(0, read), cut: true };
+  const fitting = fitBytes(whole, maxTextBytes);
+  return { text: fitting, cut: fitting.length < whole.length };
 }
 
 /** A message in the widget as a trigger. The page's own id of it is the delivery's, so that a repeat is the same trigger. */

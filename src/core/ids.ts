@@ -1,6 +1,6 @@
 // How ids are made: deterministic, so that a repeated event or effect finds the object of the first.
 import { sha256 } from "@noble/hashes/sha2.js";
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { IdPrefix } from "../protocol/ids.ts";
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
@@ -18,8 +18,7 @@ function digest(parts: readonly (string | number)[], length: number): string {
 }
 
 /** Lowercase hex SHA-256 of a text's UTF-8. */
-export const sha256Hex = (text: string): string =>
-  Array.from(sha256(utf8ToBytes(text)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const sha256Hex = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)));
 
 /** An id of its own: 70 bits, e.g. `thr_k3j4h5g6f7d8aa`. */
 export const makeId = (prefix: IdPrefix, ...parts: (string | number)[]): string => `${prefix}_${digest([prefix, ...parts], 14)}`;

@@ -153,3 +153,17 @@ function sizeOf(text: string, unit: Unit): number {
   }
   return bytes;
 }
+
+/** The longest beginning of at most `bytes` of UTF-8, cut between two code points. */
+export function fitBytes(text: string, bytes: number): string {
+  // No unit is more than three bytes: mostly nothing has to be counted.
+  if (3 * text.length <= bytes) return text;
+  let end = 0;
+  let used = 0;
+  for (const point of text) {
+    used += sizeOf(point, "utf8");
+    if (used > bytes) break;
+    end += point.length;
+  }
+  return text.slice(0, end);
+}

@@ -9,7 +9,7 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { readHeldOffers } from "../storage/held-offers.ts";
 import { readReleasePolicy, saveReleasePolicy } from "../storage/release-policy.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 import { remote } from "./console-objects.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */

@@ -10,7 +10,7 @@ import type { SpeculationAnswer } from "../protocol/speculation.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { listPolicies, markDecision, policyMarks, policyVersions, savePolicy } from "../storage/policies.ts";
 import type { ConsoleEnv } from "./console-access.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
 export const policiesDoor = new Hono<ConsoleEnv>();

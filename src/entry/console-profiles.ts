@@ -6,7 +6,7 @@ import { profile } from "../protocol/profile.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { listProfiles, profileVersions, saveProfile } from "../storage/profiles.ts";
 import type { ConsoleEnv } from "./console-access.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
 export const profilesDoor = new Hono<ConsoleEnv>();

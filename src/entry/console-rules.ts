@@ -10,7 +10,7 @@ import { checkRules, currentRules, listRules, rulesOfVersion, saveRules } from "
 import { limitedPlaces } from "../storage/rate-limits.ts";
 import { recentTriggers } from "../storage/recent-triggers.ts";
 import type { ConsoleEnv } from "./console-access.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 
 const version = z.number().check(z.int(), z.minimum(0));
 

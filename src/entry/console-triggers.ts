@@ -6,7 +6,7 @@ import { Fault } from "../protocol/fault.ts";
 import { triggerId } from "../protocol/ids.ts";
 import { readWhy } from "../storage/console-reads.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 import { objectsOf, remote } from "./console-objects.ts";
 
 /** Earlier rows that the router reads along, as with every delivery. */

@@ -29,7 +29,7 @@ import { createInvite, listPeople, personById, revokePerson } from "../storage/p
 import { markOf } from "../storage/policies.ts";
 import { type ConsoleContext, type ConsoleEnv, closeSession, lookForSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
-import { bodyOf } from "./console-body.ts";
+import { bodyOf } from "./json-body.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
 import { metricsDoor } from "./console-metrics.ts";
 import { objectsOf, remote } from "./console-objects.ts";
@@ -39,6 +39,7 @@ import { profilesDoor } from "./console-profiles.ts";
 import { rulesDoor } from "./console-rules.ts";
 import { searchDoor } from "./console-search.ts";
 import { triggersDoor } from "./console-triggers.ts";
+import { noUpgrade } from "./upgrade.ts";
 
 /** A full list of gate rules is the largest. */
 const maxBodyBytes = 256 * 1024;
@@ -74,13 +75,7 @@ consoleDoor.post("/session", async (c) => {
 
 consoleDoor.get("/session", async (c) => c.json(await lookForSession(c)));
 
-consoleDoor.get("/board", async (c) => {
-  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
-    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket, as the console does." }, 426, {
-      upgrade: "websocket",
-    });
-  return boardSocket(c);
-});
+consoleDoor.get("/board", async (c) => noUpgrade(c, "Connect here with a WebSocket, as the console does.") ?? boardSocket(c));
 
 // Everything below needs an operator.
 consoleDoor.use("*", async (c, next) => {

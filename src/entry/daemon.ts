@@ -9,6 +9,8 @@ import { redeemEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { requireStrongKey } from "../tools/machine-key.ts";
 import type { AppEnv } from "./app.ts";
+import { bodyOf } from "./json-body.ts";
+import { noUpgrade } from "./upgrade.ts";
 
 /** A name, a code and a key: nothing near this. */
 const maxEnrolBytes = 8 * 1024;
@@ -29,26 +31,19 @@ const smallBody = bodyLimit({
 });
 
 daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
-  const body = await c.req.json<unknown>().catch(() => {
-    throw new Fault("bad_input", "The body must be JSON.");
-  });
-  const parsed = enrolRequest.safeParse(body);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
-  }
-  requireStrongKey(parsed.data.publicKey);
-  const machine = await fromD1(c.env.DB, (db) => redeemEnrolmentCode(db, parsed.data, Date.now()));
+  const asked = await bodyOf(c, enrolRequest);
+  requireStrongKey(asked.publicKey);
+  const machine = await fromD1(c.env.DB, (db) => redeemEnrolmentCode(db, asked, Date.now()));
   if (!machine) throw new Fault("unauthorised", "This code is unknown, used or older than ten minutes. Make a new one in the console.");
-  const { publicKey, platform } = parsed.data;
+  const { publicKey, platform } = asked;
   const { host } = new URL(c.req.url);
   await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, host, by: "enrolment code" });
   return c.json(machine satisfies z.infer<typeof enrolResponse>);
 });
 
 daemonDoor.get("/api/daemon/connect", async (c) => {
-  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
-    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket: run the daemon." }, 426, { upgrade: "websocket" });
+  const wrong = noUpgrade(c, "Connect here with a WebSocket: run the daemon.");
+  if (wrong !== null) return wrong;
   const id = endpointId.safeParse(c.req.query("endpoint"));
   const row = id.success
     ? await fromD1(c.env.DB, (db) =>

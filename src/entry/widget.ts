@@ -1,12 +1,14 @@
 // The widget's door: who is at the page, a ticket for one connection, and the upgrade of its socket.
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
+import { upgraded } from "../channels/upgrade.ts";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
 import { type Bucket, guestSessionLimit, guestTicketLimit, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
-import { asFault, Fault } from "../protocol/fault.ts";
+import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { widgetClose, widgetProtocol } from "../protocol/widget-frames.ts";
@@ -14,13 +16,13 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { type Person, personById, redeemInvite } from "../storage/people.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
 import type { AppEnv } from "./app.ts";
+import { bodyOf } from "./json-body.ts";
+import { noUpgrade, refuseFailed, ticketBeside } from "./upgrade.ts";
 
 /** An invite, an origin: nothing near this. */
 const maxBodyBytes = 8 * 1024;
 const sessionAudience = "widget-session";
 const ticketAudience = "widget-ticket";
-/** The standard close code for a passing state of the server. */
-const tryAgainLater = 1013;
 const withdrawn = "Your access was withdrawn. Ask the team for a new invite.";
 
 type SessionClaims = TokenClaims & { role: string; name: string; origin: string };
@@ -49,16 +51,7 @@ widgetDoor.post("/api/widget/session", smallBody, async (c) => {
   const config = readConfig(c.env);
   const secret = sessionSecret(config);
   requireOwnOrigin(c);
-  const body = sessionRequest.safeParse(
-    await c.req.json<unknown>().catch(() => {
-      throw new Fault("bad_input", "The body must be JSON.");
-    }),
-  );
-  if (!body.success) {
-    const issue = body.error.issues[0];
-    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
-  }
-  const { invite, origin } = body.data;
+  const { invite, origin } = await bodyOf(c, sessionRequest);
   requireHost(c, config, origin);
   const nowMs = Date.now();
   // Only Cloudflare knows addresses: elsewhere there is no header.
@@ -89,16 +82,13 @@ widgetDoor.post("/api/widget/ticket", smallBody, async (c) => {
 });
 
 widgetDoor.get("/api/widget/socket", async (c) => {
-  if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
-    return c.json({ error: "upgrade_required", message: "Connect here with a WebSocket, as the widget does." }, 426, {
-      upgrade: "websocket",
-    });
+  const wrong = noUpgrade(c, "Connect here with a WebSocket, as the widget does.");
+  if (wrong !== null) return wrong;
   try {
     const config = readConfig(c.env);
     const secret = sessionSecret(config);
     requireOwnOrigin(c);
-    const [protocol, ticket] = (c.req.header("sec-websocket-protocol") ?? "").split(",").map((part) => part.trim());
-    if (protocol !== widgetProtocol) throw new Fault("bad_input", `The first protocol must be ${widgetProtocol}.`);
+    const ticket = ticketBeside(c, widgetProtocol);
     const claims = ticket ? await verifyToken<TicketClaims>(secret, ticketAudience, ticket, Date.now()) : null;
     if (!claims) throw new Fault("unauthorised", "This ticket is wrong or too old; get a new one.");
     requireHost(c, config, claims.origin);
@@ -109,13 +99,9 @@ widgetDoor.get("/api/widget/socket", async (c) => {
     // A request of our own: nothing of the client's reaches the object but the socket.
     const grant = { principal, ticketId: claims.jti, expiresMs: claims.expiresMs };
     const answer = await c.env.THREAD.getByName(rootThreadId).fetch(socketRequest(grant));
-    return new Response(null, { status: 101, webSocket: answer.webSocket, headers: { "Sec-WebSocket-Protocol": widgetProtocol } });
+    return upgraded(answer.webSocket, widgetProtocol);
   } catch (error) {
-    const fault = asFault(error);
-    if (!fault) console.error(JSON.stringify({ at: "widget.socket", error: String(error) }));
-    // A browser hides the status of a refused upgrade: the code says whether waiting helps, or a new ticket.
-    const code = fault === null || fault.retry === "later" ? tryAgainLater : widgetClose.unauthorised;
-    return refuseUpgrade(code, fault?.message ?? "Something went wrong on our side; try again in a minute.");
+    return refuseFailed(error, "widget.socket", widgetProtocol, widgetClose.unauthorised);
   }
 });
 
@@ -157,7 +143,4 @@ async function currentPrincipal(c: Door, claims: SessionClaims): Promise<Princip
 const principalOf = ({ id, name, role }: Person): Principal => ({ role, id, name });
 
 /** A new guest: nobody knows who, always the same while the session lives. */
-function guestId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `gst_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-}
+const guestId = (): string => `gst_${bytesToHex(crypto.getRandomValues(new Uint8Array(16)))}`;

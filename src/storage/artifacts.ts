@@ -1,5 +1,6 @@
 // Content in R2 by checksum. The id is the SHA-256 of the content and of who may hear it, so a repeated put is the same object, damage
 // is seen on reading, and what two tasks wrote alike is two objects, each with an audience of its own.
+import { bytesToHex, concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { Fault } from "../protocol/fault.ts";
 
 /** Content type of a command's output. */
@@ -11,14 +12,9 @@ const keyOf = (artifactId: string): string => `artifact/${artifactId}`;
 export type Provenance = { audience: string; tainting: boolean };
 
 async function artifactIdOf(bytes: Uint8Array, from: Provenance | null): Promise<string> {
-  const whence = new TextEncoder().encode(from === null ? "" : JSON.stringify([from.audience, from.tainting]));
-  const whole = new Uint8Array(whence.length + bytes.length);
-  whole.set(whence);
-  whole.set(bytes, whence.length);
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));
-  return `art_${Array.from(hash, (byte) => byte.toString(16).padStart(2, "0"))
-    .join("")
-    .slice(0, 40)}`;
+  const whence = utf8ToBytes(from === null ? "" : JSON.stringify([from.audience, from.tainting]));
+  const hash = await crypto.subtle.digest("SHA-256", concatBytes(whence, bytes));
+  return `art_${bytesToHex(new Uint8Array(hash)).slice(0, 40)}`;
 }
 
 /** Stores bytes and returns their artifact id. Idempotent. */

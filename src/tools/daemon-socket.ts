@@ -1,4 +1,5 @@
 // The daemon's side of a socket, as bytes: frames that parse or say why not, and the proof of identity in a hello.
+import { closeReason } from "../core/close-frame.ts";
 import type { EndpointInput } from "../core/command-ledger.ts";
 import {
   type DaemonFrame,
@@ -13,9 +14,6 @@ import { limits } from "../protocol/limits.ts";
 
 export type Refusal = { code: number; reason: string };
 export type ParsedFrame = { frame: DaemonFrame; refusal?: undefined } | { frame?: undefined; refusal: Refusal };
-
-/** A close reason holds at most 123 bytes of UTF-8. */
-const maxReasonBytes = 123;
 
 const broken = (field: string, message: string): ParsedFrame => ({
   refusal: { code: daemonClose.protocolError, reason: closeReason(`protocol error: ${field}: ${message}`) },
@@ -44,11 +42,6 @@ export function parseDaemonFrame(message: string | ArrayBuffer): ParsedFrame {
 
 const isHello = (value: unknown): value is { t: "hello"; v: unknown } =>
   typeof value === "object" && value !== null && "t" in value && value.t === "hello" && "v" in value && typeof value.v === "number";
-
-/** Cuts a reason to what a close frame holds, never within a character. */
-export function closeReason(text: string): string {
-  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxReasonBytes)).read);
-}
 
 /** The bytes of a frame's base64, or null when it is none. */
 export function bytesOfBase64(text: string): Uint8Array | null {

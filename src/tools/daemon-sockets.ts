@@ -1,7 +1,8 @@
 // The sockets of one machine's object. They hibernate: what each is, it carries as its attachment.
+import { answeringCode, closeReason } from "../core/close-frame.ts";
 import { type CloudFrame, daemonClose, daemonProtocolVersion } from "../protocol/daemon-frames.ts";
 import { limits } from "../protocol/limits.ts";
-import { closeReason, type Refusal } from "./daemon-socket.ts";
+import type { Refusal } from "./daemon-socket.ts";
 
 /** Challenged, at work in an epoch, or `spent`: its challenge was used. */
 type Attachment = { nonce: string; host: string; atMs: number } | { epoch: number } | { spent: true };
@@ -118,6 +119,4 @@ export function close(ws: WebSocket, { code, reason }: Refusal): void {
   if (ws.readyState === WebSocket.OPEN || ws.readyState === WebSocket.CLOSING) ws.close(code, closeReason(reason));
 }
 
-/** Answers a peer's close: without an answer it sees 1006. The reserved codes may not be sent. */
-export const answerClose = (ws: WebSocket, { code, reason }: Refusal): void =>
-  close(ws, { code: code === 1005 || code === 1006 || code === 1015 ? 1000 : code, reason });
+export const answerClose = (ws: WebSocket, { code, reason }: Refusal): void => close(ws, { code: answeringCode(code), reason });

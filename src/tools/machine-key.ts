@@ -1,5 +1,7 @@
 // Whether a machine's public key can stand for one machine.
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { Fault } from "../protocol/fault.ts";
+import { bytesOfBase64 } from "./daemon-socket.ts";
 
 /** The points of small order by their y, and the encodings that are none: with them a signature fits that nobody made. */
 const weak = new Set([
@@ -14,10 +16,8 @@ const weak = new Set([
 
 /** [E12] Refuses an Ed25519 key, raw and in base64, under which anybody could sign. */
 export function requireStrongKey(publicKey: string): void {
-  const bytes = Uint8Array.from(atob(publicKey), (each) => each.charCodeAt(0));
-  const last = bytes.length - 1;
+  const bytes = bytesOfBase64(publicKey);
   // The highest bit is the sign of x, which makes no difference here.
-  const hex = [...bytes].map((byte, at) => (at === last ? byte & 0x7f : byte).toString(16).padStart(2, "0")).join("");
-  if (bytes.length !== 32 || weak.has(hex))
+  if (bytes?.length !== 32 || weak.has(bytesToHex(bytes.with(31, (bytes[31] ?? 0) & 0x7f))))
     throw new Fault("bad_input", "publicKey: this is no usable Ed25519 key; remove the daemon's identity.json and enrol again.");
 }

@@ -1,5 +1,6 @@
 // What the parser makes of one event for one thread: a trigger whose people are not looked up yet.
 import { threadIdOf, triggerIdOf } from "../../core/ids.ts";
+import { fitBytes } from "../../core/split-text.ts";
 import { limits } from "../../protocol/limits.ts";
 import type { Trigger } from "../../protocol/trigger.ts";
 import type { GitHubUser } from "./payloads.ts";
@@ -68,11 +69,6 @@ const mostBytes = (text: string): number => 3 * text.length;
 function fitted(text: string, rest: string): string {
   const roomBytes = limits.maxTriggerBytes - doorBytes;
   return mostBytes(text) + mostBytes(rest) <= roomBytes ? text : fitBytes(text, roomBytes - encoder.encode(rest).length);
-}
-
-function fitBytes(text: string, maxBytes: number): string {
-  const room = new Uint8Array(Math.max(0, maxBytes));
-  return text.slice(0, encoder.encodeInto(text, room).read);
 }
 
 export type DraftInput = {

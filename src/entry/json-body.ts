@@ -1,4 +1,4 @@
-// The JSON body of a console's request, checked; a wrong one is a sentence that names the field.
+// The JSON body of a request, checked; a wrong one is a sentence that names the field.
 import type { Context } from "hono";
 import type * as z from "zod/mini";
 import { Fault } from "../protocol/fault.ts";
