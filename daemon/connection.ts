@@ -1,6 +1,7 @@
 // The one socket to the cloud: dials out, proves who this machine is, notices a dead line, dials again. Listens on nothing.
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { closeReason } from "../src/core/close-frame.ts";
 import {
   type CloudFrame,
   cloudFrame,
@@ -9,6 +10,7 @@ import {
   daemonProtocolVersion,
   type HelloFrame,
 } from "../src/protocol/daemon-frames.ts";
+import { firstIssue } from "../src/protocol/issue.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { type ConnectionEnd, nextStep } from "./backoff.ts";
 import { type Identity, signHello } from "./identity.ts";
@@ -190,16 +192,13 @@ export class Connection {
       const parsed = cloudFrame.safeParse(raw);
       const tooLarge = Buffer.byteLength(text) > limits.maxFrameBytes;
       if (parsed.success && !tooLarge) return parsed.data;
-      const issue = parsed.error?.issues[0];
-      problem = tooLarge
-        ? `the frame is larger than ${limits.maxFrameBytes} bytes`
-        : `${issue?.path.join(".") || "t"} ${issue?.message ?? "is wrong"}`;
+      problem = parsed.success || tooLarge ? `the frame is larger than ${limits.maxFrameBytes} bytes` : firstIssue(parsed.error, "frame");
       if (this.#handlers.onUnreadable(raw, problem)) return null;
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
     }
     this.#log({ event: "warning", text: `the cloud sent a frame that this daemon cannot read (${problem}): update the daemon` });
-    socket.close(daemonClose.protocolError, problem.slice(0, 120));
+    socket.close(daemonClose.protocolError, closeReason(problem));
     return null;
   }
 }

@@ -1,6 +1,7 @@
 // The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
 // it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
 import { answeringCode, closeReason } from "../core/close-frame.ts";
+import { firstIssue } from "../protocol/issue.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import {
@@ -197,8 +198,5 @@ function parseFrame(message: string | ArrayBuffer): { frame: WidgetClientFrame }
     return { problem: "frame: is not JSON" };
   }
   const parsed = widgetClientFrame.safeParse(json);
-  if (parsed.success) return { frame: parsed.data };
-  const issue = parsed.error.issues[0];
-  const path = issue && issue.path.length > 0 ? issue.path.map(String).join(".") : "frame";
-  return { problem: `${path}: ${issue?.message ?? "is not valid"}` };
+  return parsed.success ? { frame: parsed.data } : { problem: firstIssue(parsed.error, "frame") };
 }

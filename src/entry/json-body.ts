@@ -2,6 +2,7 @@
 import type { Context } from "hono";
 import type * as z from "zod/mini";
 import { Fault } from "../protocol/fault.ts";
+import { firstIssue } from "../protocol/issue.ts";
 
 export async function bodyOf<T>(c: Context, schema: z.ZodMiniType<T>): Promise<T> {
   const body = schema.safeParse(
@@ -10,6 +11,5 @@ export async function bodyOf<T>(c: Context, schema: z.ZodMiniType<T>): Promise<T
     }),
   );
   if (body.success) return body.data;
-  const issue = body.error.issues[0];
-  throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
+  throw new Fault("bad_input", firstIssue(body.error, "body"));
 }

@@ -1,6 +1,7 @@
 // The daemon's side of a socket, as bytes: frames that parse or say why not, and the proof of identity in a hello.
 import { closeReason } from "../core/close-frame.ts";
 import type { EndpointInput } from "../core/command-ledger.ts";
+import { isRecord } from "../core/json.ts";
 import {
   type DaemonFrame,
   daemonClose,
@@ -10,24 +11,25 @@ import {
   helloText,
 } from "../protocol/daemon-frames.ts";
 import { messageOf } from "../protocol/fault.ts";
+import { firstIssue } from "../protocol/issue.ts";
 import { limits } from "../protocol/limits.ts";
 
 export type Refusal = { code: number; reason: string };
 export type ParsedFrame = { frame: DaemonFrame; refusal?: undefined } | { frame?: undefined; refusal: Refusal };
 
-const broken = (field: string, message: string): ParsedFrame => ({
-  refusal: { code: daemonClose.protocolError, reason: closeReason(`protocol error: ${field}: ${message}`) },
+const broken = (problem: string): ParsedFrame => ({
+  refusal: { code: daemonClose.protocolError, reason: closeReason(`protocol error: ${problem}`) },
 });
 
 /** Parses one frame; a refusal names the field that is wrong. */
 export function parseDaemonFrame(message: string | ArrayBuffer): ParsedFrame {
-  if (typeof message !== "string") return broken("frame", "must be JSON text, not binary");
-  if (message.length > limits.maxFrameBytes) return broken("frame", `is larger than ${limits.maxFrameBytes} bytes`);
+  if (typeof message !== "string") return broken("frame: must be JSON text, not binary");
+  if (message.length > limits.maxFrameBytes) return broken(`frame: is larger than ${limits.maxFrameBytes} bytes`);
   let value: unknown;
   try {
     value = JSON.parse(message);
   } catch (error) {
-    return broken("frame", `is not JSON (${messageOf(error)})`);
+    return broken(`frame: is not JSON (${messageOf(error)})`);
   }
   // Another version may have another form of hello: it hears about the version, not about a field.
   if (isHello(value) && value.v !== daemonProtocolVersion) {
@@ -35,13 +37,11 @@ export function parseDaemonFrame(message: string | ArrayBuffer): ParsedFrame {
     return { refusal: { code: daemonClose.version, reason } };
   }
   const parsed = daemonFrame.safeParse(value);
-  if (parsed.success) return { frame: parsed.data };
-  const issue = parsed.error.issues[0];
-  return broken(issue?.path.join(".") || "frame", issue?.message ?? "does not parse");
+  return parsed.success ? { frame: parsed.data } : broken(firstIssue(parsed.error, "frame"));
 }
 
-const isHello = (value: unknown): value is { t: "hello"; v: unknown } =>
-  typeof value === "object" && value !== null && "t" in value && value.t === "hello" && "v" in value && typeof value.v === "number";
+const isHello = (value: unknown): value is { t: "hello"; v: number } =>
+  isRecord(value) && value.t === "hello" && typeof value.v === "number";
 
 /** The bytes of a frame's base64, or null when it is none. */
 export function bytesOfBase64(text: string): Uint8Array | null {

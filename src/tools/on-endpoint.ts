@@ -4,6 +4,7 @@ import { branchOf } from "../core/branch.ts";
 import { childId } from "../core/ids.ts";
 import type { CommandMaker, MachineTask } from "../core/worker-calls.ts";
 import { type Command, commandSpec } from "../protocol/command.ts";
+import { firstIssue } from "../protocol/issue.ts";
 import { limits } from "../protocol/limits.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { MachineCall } from "../protocol/worker-tools.ts";
@@ -17,10 +18,7 @@ export const commandFor: CommandMaker = (call, task, step, nowMs) => {
   const workspace = workspaceOf(call.input.workspace, endpoint);
   if (!workspace.ok) return workspace;
   const spec = commandSpec.safeParse(specOf(call, workspace.name, task));
-  if (!spec.success) {
-    const issue = spec.error.issues[0];
-    return no(`${issue?.path.join(".") || "input"}: ${issue?.message ?? "does not fit this tool"}`);
-  }
+  if (!spec.success) return no(firstIssue(spec.error, "input"));
   const { taskId, epoch, authority, tainted } = task;
   const command: Command = {
     commandId: childId("cmd", endpoint.endpointId, taskId, step, call.callId),

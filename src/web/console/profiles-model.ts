@@ -1,5 +1,6 @@
 // The profiles page without a page: a profile as the fields of a form, and back.
 import { grantable } from "../../core/profiles.ts";
+import { firstIssue } from "../../protocol/issue.ts";
 import { type Profile, profile } from "../../protocol/profile.ts";
 
 /** The fields as a person types them. */
@@ -36,7 +37,5 @@ export function fromProfileForm(form: ProfileForm, version: number, others: read
     model: form.model.trim() === "" ? null : form.model.trim(),
     modelCalls,
   });
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  return `${issue?.path.join(".") ?? "profile"}: ${issue?.message}`;
+  return parsed.success ? parsed.data : firstIssue(parsed.error, "profile");
 }

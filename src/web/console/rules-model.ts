@@ -1,6 +1,7 @@
 // The rules page without a page: a rule as a sentence, and as the fields of a form.
 import { namedAccounts } from "../../core/named-accounts.ts";
 import { type GateRule, gateRule } from "../../protocol/gate.ts";
+import { firstIssue } from "../../protocol/issue.ts";
 import { type Role, roles } from "../../protocol/principal.ts";
 import type { Outcome } from "../../protocol/trigger.ts";
 import { holdsWords } from "./model.ts";
@@ -156,7 +157,7 @@ export function fromForm(form: RuleForm, others: readonly string[]): GateRule | 
     reason: form.reason.trim(),
   };
   const parsed = gateRule.safeParse(rule);
-  return parsed.success ? parsed.data : `${parsed.error.issues[0]?.path.join(".") ?? "rule"}: ${parsed.error.issues[0]?.message}`;
+  return parsed.success ? parsed.data : firstIssue(parsed.error, "rule");
 }
 
 /** The list with one rule before (-1) or after (1) the next one there that an event could meet too. */
