@@ -1,6 +1,7 @@
 // Deliveries that this isolate took in lately: one that comes again is answered at once, since its trigger is durable, and its thread hears
 // of a burst of repeats in one call. What another isolate took in, the thread itself knows.
 import { ownerOf } from "../core/ids.ts";
+import { putNewest } from "../core/newest.ts";
 import type { Env } from "../env.ts";
 import type { ThreadId, TriggerId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
@@ -31,9 +32,8 @@ export function remember(key: string, taken: { comer: Comer; triggers: Answered[
   const { comer, triggers, deliveryId } = taken;
   if (!triggers.every(({ outcome }) => outcome === "accepted" || outcome === "duplicate")) return;
   const of = triggers.every(({ outcome }) => outcome === "accepted") ? deliveryId : null;
-  takenIn.delete(key);
-  takenIn.set(key, { comer, triggers: triggers.map((one) => ({ ...one, outcome: "duplicate" })), of, atMs: nowMs });
-  if (takenIn.size > maxKept) takenIn.delete(takenIn.keys().next().value ?? "");
+  const again = triggers.map((one) => ({ ...one, outcome: "duplicate" as const }));
+  putNewest(takenIn, key, { comer, triggers: again, of, atMs: nowMs }, maxKept);
 }
 
 /** The same delivery as it was answered, as a duplicate; null when this isolate does not know it. */

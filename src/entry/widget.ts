@@ -5,6 +5,7 @@ import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { upgraded } from "../channels/upgrade.ts";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
+import { putNewest } from "../core/newest.ts";
 import { type Bucket, guestSessionLimit, guestTicketLimit, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
 import { type Config, readConfig } from "../env.ts";
@@ -113,9 +114,7 @@ const guests = new Map<string, Bucket>();
 /** [T10] Each session of a guest is a conversation of its own, and each connection is kept: both are bounded, `who` an address or a guest. */
 function admitGuest(who: string, limit: RateLimit, nowMs: number, what: string): void {
   const taken = take(guests.get(who) ?? null, limit, nowMs);
-  guests.delete(who);
-  guests.set(who, taken.bucket);
-  if (guests.size > maxGuests) guests.delete(guests.keys().next().value ?? "");
+  putNewest(guests, who, taken.bucket, maxGuests);
   if (!taken.ok) throw new Fault("rate_limited", `${what}. Try again in a minute.`, { retryAfterMs: taken.retryAfterMs });
 }
 

@@ -2,6 +2,7 @@
 // written to D1 every ten seconds at most, and read by other isolates every ten seconds and once when they begin, so that neither a new isolate
 // nor a second one starts with full buckets for long. A sender reaches few isolates, and so the bound is a small multiple of the
 // limit; an object of its own would make it exact, at the price of one more call for every event, noise or not.
+import { putNewest } from "../core/newest.ts";
 import { type Bucket, placeLimits, type RateLimit, type Sender, scaled, sourceLimit, take, tokensAt } from "../core/rate-limit.ts";
 import type { LimitedPlace } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -56,13 +57,13 @@ export async function admit(db: D1Database, comer: Comer, nowMs: number, factor 
   for (const each of taken)
     if (!each.ok) {
       isolate.refused.set(each.key, (isolate.refused.get(each.key) ?? 0) + 1);
-      keep(isolate, each.key, each.bucket);
+      putNewest(isolate.buckets, each.key, each.bucket, maxBuckets);
       const whose = each.key === keys[0] ? comer.place : `all places of ${comer.source} together`;
       throw new Fault("rate_limited", `Too much at once from ${whose}. Nothing of this was taken; deliver it again later.`, {
         retryAfterMs: each.retryAfterMs,
       });
     }
-  for (const { key, bucket } of taken) keep(isolate, key, bucket);
+  for (const { key, bucket } of taken) putNewest(isolate.buckets, key, bucket, maxBuckets);
 }
 
 /** Tells other isolates of buckets that ran low, and hears of theirs; null when it is not time for that. */
@@ -134,7 +135,7 @@ async function readOthers(db: D1Database, isolate: Isolate, nowMs: number, facto
     for (const { key, ...theirs } of results) {
       const ours = isolate.buckets.get(key);
       const limit = limitOf(key, factor);
-      if (!ours || tokensAt(theirs, limit, nowMs) < tokensAt(ours, limit, nowMs)) keep(isolate, key, theirs);
+      if (!ours || tokensAt(theirs, limit, nowMs) < tokensAt(ours, limit, nowMs)) putNewest(isolate.buckets, key, theirs, maxBuckets);
     }
   } catch (error) {
     console.error(JSON.stringify({ at: "rate-limits.read", error: String(error) }));
@@ -142,11 +143,4 @@ async function readOthers(db: D1Database, isolate: Isolate, nowMs: number, facto
     // After the read: what comes meanwhile reads too, since nobody may wait for the promise of another request.
     isolate.readMs = nowMs;
   }
-}
-
-/** The one that was used longest ago makes room. */
-function keep(isolate: Isolate, key: string, bucket: Bucket): void {
-  isolate.buckets.delete(key);
-  isolate.buckets.set(key, bucket);
-  if (isolate.buckets.size > maxBuckets) isolate.buckets.delete(isolate.buckets.keys().next().value ?? "");
 }

@@ -1,6 +1,7 @@
 // A GitHub App: it signs for itself with its private key, and acts in a repository by the short-lived token of its installation.
 import { SignJWT } from "jose";
 import * as z from "zod/mini";
+import { putNewest } from "../../core/newest.ts";
 import type { GitHubApp } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import { sendToGitHub } from "./http.ts";
@@ -28,7 +29,7 @@ const tokenAnswer = z.object({ token: z.string().check(z.minLength(1)), expires_
 /** The App's own word, for what concerns the App itself. */
 export async function appJwt(app: GitHubApp, nowMs: number): Promise<string> {
   const key = keys.get(app.privateKey) ?? (await importKey(app.privateKey));
-  remember(keys, app.privateKey, key);
+  putNewest(keys, app.privateKey, key, maxCached);
   return new SignJWT({})
     .setProtectedHeader({ alg: "RS256", typ: "JWT" })
     .setIssuer(app.id)
@@ -52,7 +53,7 @@ export async function installationToken(apiUrl: string, app: GitHubApp, place: s
   const answer = tokenAnswer.safeParse(body);
   if (!answer.success) throw new Fault("provider", "GitHub gave no token for the App's installation.", { retry: "later" });
   const endsMs = Date.parse(answer.data.expires_at);
-  remember(tokens, key, { token: answer.data.token, untilMs: (Number.isFinite(endsMs) ? endsMs : nowMs) - renewBeforeMs });
+  putNewest(tokens, key, { token: answer.data.token, untilMs: (Number.isFinite(endsMs) ? endsMs : nowMs) - renewBeforeMs }, maxCached);
   return answer.data.token;
 }
 
@@ -82,7 +83,7 @@ async function installationOf(apiUrl: string, app: GitHubApp, place: string, now
     if (!(error instanceof Fault) || error.kind !== "not_found") throw error;
     id = null;
   }
-  remember(installations, key, { id, untilMs: nowMs + (id === null ? notInstalledCacheMs : installationCacheMs) });
+  putNewest(installations, key, { id, untilMs: nowMs + (id === null ? notInstalledCacheMs : installationCacheMs) }, maxCached);
   return id;
 }
 
@@ -94,12 +95,6 @@ async function again<T>(call: Promise<T>): Promise<T> {
     if (error instanceof Fault && error.retry === "unknown") throw new Fault(error.kind, error.message, { retry: "later", cause: error });
     throw error;
   }
-}
-
-function remember<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > maxCached) map.delete(map.keys().next().value ?? "");
 }
 
 async function importKey(pem: string): Promise<CryptoKey> {
