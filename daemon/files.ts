@@ -18,16 +18,15 @@ import { basename, dirname, join, sep } from "node:path";
 import type { CommandSpec, PushSpec } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
+import { isErrno } from "./home.ts";
 import { searchFiles } from "./search.ts";
-import { existingPath, inFolder, openChecked, shown, writablePath } from "./workspace-path.ts";
+import { existingPath, inFolder, openChecked, shown, skippedFolders, writablePath } from "./workspace-path.ts";
 
 export type FileSpec = Exclude<CommandSpec, { kind: "shell" } | PushSpec>;
 
 /** A file is read as a whole before lines are picked from it. */
 const maxReadableBytes = 32 * 1024 * 1024;
 const maxListed = 1_000;
-/** Folders that are named in a list, but not looked into. */
-const skippedFolders = [".git", "node_modules"];
 
 /** Carries out one file command in a granted folder. */
 export async function runFileCommand(root: string, spec: FileSpec, signal: AbortSignal): Promise<string> {
@@ -131,7 +130,7 @@ function modeIfThere(root: string, real: string): number | null {
       closeSync(fd);
     }
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
 }
@@ -211,10 +210,9 @@ function readFolder(root: string, path: string): FolderEntry[] {
       return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
     });
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOTDIR")
-      throw new Fault("bad_input", `${shown(root, path)} is a file; use read_file.`, { cause: error });
+    if (isErrno(error, "ENOTDIR")) throw new Fault("bad_input", `${shown(root, path)} is a file; use read_file.`, { cause: error });
     // A folder that vanished while the list was made, or that this user may not read, is listed without content.
-    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "EACCES")) return [];
+    if (isErrno(error, "ENOENT", "EACCES")) return [];
     if (error instanceof Fault && error.kind === "forbidden" && path !== root) return [];
     throw error;
   }

@@ -1,5 +1,6 @@
 // Takes the cloud's frames and sees each command through: judged, journalled, run once, its end kept until the cloud has it.
 import { setTimeout as sleep } from "node:timers/promises";
+import { isRecord } from "../src/core/json.ts";
 import type { Command, CommandResult } from "../src/protocol/command.ts";
 import type { CloudFrame, HelloFrame } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -7,10 +8,10 @@ import { commandId as commandIdSchema } from "../src/protocol/ids.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { endLeftovers } from "./group.ts";
 import type { Home } from "./home.ts";
-import { type Job, perform } from "./job.ts";
+import { type Job, type JobEnd, notBegun, perform } from "./job.ts";
 import type { Journal } from "./journal.ts";
 import type { FaultPlan } from "./kill-point.ts";
-import { compacted, enter, isVoid, type JournalRecord, type Ledger, openList, openOf } from "./ledger.ts";
+import { compacted, enter, howEnded, isVoid, type JournalRecord, type Ledger, openList, openOf } from "./ledger.ts";
 import type { Log } from "./log.ts";
 import { type Link, Outbox } from "./outbox.ts";
 import { type Judgement, judge, readPolicy } from "./policy.ts";
@@ -99,10 +100,8 @@ export class Foreman {
 
   /** A `run` of a kind that this version does not know is refused by name, so that nothing waits for it for ever. */
   onUnreadable(frame: unknown, problem: string): boolean {
-    if (typeof frame !== "object" || frame === null || !("t" in frame) || frame.t !== "run" || !("command" in frame)) return false;
-    const { command } = frame;
-    if (typeof command !== "object" || command === null || !("commandId" in command)) return false;
-    const id = commandIdSchema.safeParse(command.commandId);
+    if (!isRecord(frame) || frame.t !== "run" || !isRecord(frame.command)) return false;
+    const id = commandIdSchema.safeParse(frame.command.commandId);
     if (!id.success || this.#parts.ledger.entries.has(id.data)) return false;
     const reason = `This machine's daemon cannot read the command (${problem}); update it, or ask for less at once.`;
     this.#parts.log({ event: "refused", text: `refused ${id.data}: ${reason}`, commandId: id.data });
@@ -250,22 +249,17 @@ export class Foreman {
       const at = held.findIndex((each) => each.commandId === id);
       if (at < 0) continue;
       held.splice(at, 1);
-      const reason = "It was stopped before it began.";
-      await this.#finish(entry.command, this.#spoolOf(id), { outcome: "stopped", exitCode: null, reason, startedMs: null });
+      await this.#finish(entry.command, this.#spoolOf(id), { outcome: "stopped", exitCode: null, reason: notBegun, startedMs: null });
     }
     this.#jobs.get(id)?.stop(Math.min(stopCapMs, Math.max(0, graceMs)), "stopped");
     this.#outbox.answerStop(id);
   }
 
-  async #finish(
-    command: Command,
-    spool: Spool,
-    end: Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed" | "kept"> & { signal?: string; reason?: string },
-  ): Promise<void> {
+  async #finish(command: Command, spool: Spool, end: JobEnd): Promise<void> {
     const result: CommandResult = { commandId: command.commandId, ...end, ...spool.finish(), endedMs: Date.now() };
     await this.#record({ k: "finished", result });
     this.#outbox.finish(command.commandId, result);
-    const how = end.outcome === "exited" ? `exit ${end.exitCode ?? end.signal}` : end.outcome;
+    const how = howEnded(end);
     const ran = end.startedMs !== null;
     this.#parts.log({
       event: ran ? "ran" : "refused",

@@ -11,7 +11,6 @@ import { isErrno } from "./home.ts";
 import { isAlive, listProcesses, markedBy, processInfo, signal, startTimeOf, withDescendants } from "./processes.ts";
 
 export interface Group {
-  readonly kind: "bwrap" | "cgroup" | "scan";
   terminate(): void;
   kill(): void;
   alive(): boolean;
@@ -24,7 +23,6 @@ export type Leader = { pid: number; startTime: string };
 /** `inner` is the first process of the namespace, as bwrap reports it: when it is gone, all are. */
 export function bwrapGroup(outer: Leader, inner: () => Leader | null): Group {
   return {
-    kind: "bwrap",
     terminate() {
       const spared = new Set([outer.pid, inner()?.pid]);
       // bwrap itself must live on: its end kills the others without grace.
@@ -82,7 +80,6 @@ export function enterCgroup(folder: string, pid: number): boolean {
 export function cgroupGroup(folder: string): Group {
   const read = (name: string): string => (existsSync(folder) ? readFileSync(join(folder, name), "utf8") : "");
   return {
-    kind: "cgroup",
     terminate() {
       for (const pid of read("cgroup.procs").split("\n").filter(Boolean)) signal(Number(pid), "SIGTERM");
     },
@@ -130,7 +127,6 @@ export function scanGroup(leader: Leader, commandId: string): Group {
   const timer = setInterval(look, lookEveryMs);
   timer.unref();
   return {
-    kind: "scan",
     terminate() {
       for (const each of everyone()) signal(each.pid, "SIGTERM");
     },

@@ -1,9 +1,10 @@
 // What of the user's home a sandboxed command sees: an empty folder, with only the tools put back that builds and tests need.
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { realIfThere } from "./home.ts";
 import { isInside } from "./workspace-path.ts";
 
 const run = promisify(execFile);
@@ -54,18 +55,16 @@ const machineSecrets = [
   "/etc/NetworkManager/system-connections",
 ];
 
-const realOrNull = (path: string): string | null => (existsSync(path) ? realpathSync(path) : null);
-
 /** The homes of this user, of root and of everybody else. A home that is the whole machine cannot be covered. */
 function homes(): string[] {
-  const real = [homedir(), userInfo().homedir, "/root", "/home"].map(realOrNull);
+  const real = [homedir(), userInfo().homedir, "/root", "/home"].map(realIfThere);
   return [...new Set(real)].filter((path) => path !== null && path !== "/" && statSync(path).isDirectory()).sort() as string[];
 }
 
 /** The folders of PATH that lie in a home, and the library folder beside each: a tool unpacked there still runs. */
 function pathPlaces(path: string, covered: readonly string[]): string[] {
   return path.split(":").flatMap((entry) => {
-    const real = entry.startsWith("/") ? realOrNull(entry) : null;
+    const real = entry.startsWith("/") ? realIfThere(entry) : null;
     if (real === null || !covered.some((home) => isInside(home, real)) || !/^s?bin$|^shims$/.test(basename(real))) return [];
     const parent = dirname(real);
     return covered.includes(parent) ? [real] : [real, join(parent, "lib")];
@@ -77,7 +76,7 @@ export const mask = (path: string): string[] => (statSync(path).isDirectory() ? 
 
 function masks(): string[] {
   const hostKeys = existsSync("/etc/ssh") ? readdirSync("/etc/ssh").filter((name) => /_key$/.test(name)) : [];
-  const paths = [...machineSecrets, ...hostKeys.map((name) => join("/etc/ssh", name))].map(realOrNull);
+  const paths = [...machineSecrets, ...hostKeys.map((name) => join("/etc/ssh", name))].map(realIfThere);
   return paths.filter((path) => path !== null).flatMap(mask);
 }
 
@@ -87,9 +86,9 @@ const gitIdentityFile = (daemonHome: string): string => join(daemonHome, "gitcon
 export function coverHomes(path: string, daemonHome: string): string[] {
   const covered = homes();
   const user = homedir();
-  const realUser = realOrNull(user);
+  const realUser = realIfThere(user);
   const places = [...toolPlaces.map((place) => join(user, place)), "/home/linuxbrew/.linuxbrew", ...pathPlaces(path, covered)];
-  const tools = new Set(places.map(realOrNull).filter((each) => each !== null && covered.some((home) => isInside(home, each))));
+  const tools = new Set(places.map(realIfThere).filter((each) => each !== null && covered.some((home) => isInside(home, each))));
   const args = [...covered.flatMap((home) => ["--tmpfs", home]), ...[...tools].flatMap((each) => ["--ro-bind", `${each}`, `${each}`])];
   if (realUser !== null && realUser !== user && covered.some((home) => isInside(home, user))) args.push("--symlink", realUser, user);
   const identity = gitIdentityFile(daemonHome);

@@ -1,5 +1,16 @@
 // The daemon's home folder: where its files lie, and how they are written so that a crash leaves the old or the new one.
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { Fault } from "../src/protocol/fault.ts";
@@ -66,6 +77,9 @@ export function readIfThere(path: string): string | null {
     throw error;
   }
 }
+
+/** Where a path really is, or null when there is nothing. */
+export const realIfThere = (path: string): string | null => (existsSync(path) ? realpathSync(path) : null);
 
 export const isErrno = (error: unknown, ...codes: string[]): boolean =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));

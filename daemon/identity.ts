@@ -3,6 +3,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "nod
 import { mkdirSync, renameSync } from "node:fs";
 import { basename, join } from "node:path";
 import * as z from "zod/mini";
+import { isRecord } from "../src/core/json.ts";
 import { daemonProtocolVersion, enrolRequest, enrolResponse, helloText } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import { endpointId } from "../src/protocol/ids.ts";
@@ -47,8 +48,8 @@ const whatToDo: Record<number, string> = {
   429: "Too many attempts; wait a minute and run enroll again.",
 };
 
-const messageOf = (body: unknown): string | null =>
-  typeof body === "object" && body !== null && "message" in body && typeof body.message === "string" ? body.message : null;
+/** What the cloud says in its answer. */
+const saidIn = (body: unknown): string | null => (isRecord(body) && typeof body.message === "string" ? body.message : null);
 
 /** Makes a key, trades the code for an endpoint, and keeps both. What an earlier enrolment left is moved aside. */
 export async function enrol(home: Home, address: string, code: string, name: string): Promise<Identity> {
@@ -75,7 +76,7 @@ export async function enrol(home: Home, address: string, code: string, name: str
   }
   const answer: unknown = await response.json().catch(() => null);
   if (!response.ok) {
-    const said = messageOf(answer);
+    const said = saidIn(answer);
     const hint = whatToDo[response.status] ?? `${url} answered ${response.status}; try again in a minute.`;
     throw new Fault("unauthorised", response.status === 400 ? `${hint}: ${said ?? "it gave no reason"}` : hint);
   }

@@ -14,7 +14,7 @@ import type { Spool } from "./spool.ts";
 import { existingPath } from "./workspace-path.ts";
 
 type StopWhy = "stopped" | "timed_out" | "shutdown";
-type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed" | "kept"> & { signal?: string; reason?: string };
+export type JobEnd = Pick<CommandResult, "outcome" | "exitCode" | "startedMs" | "pushed" | "kept"> & { signal?: string; reason?: string };
 
 export type JobPlan = {
   command: Command;
@@ -42,7 +42,7 @@ export type Job = {
   done: Promise<void>;
 };
 
-const notBegun = "It was stopped before it began.";
+export const notBegun = "It was stopped before it began.";
 const reasons: Partial<Record<StopWhy, string>> = { shutdown: "The daemon was ended on its machine, and this with it." };
 
 /** Sees one accepted command to its end. */

@@ -62,6 +62,9 @@ export function labelOf(spec: Command["spec"]): string {
   return `${spec.kind} ${line.length > 100 ? `${line.slice(0, 99)}…` : line}`;
 }
 
+export const howEnded = ({ outcome, exitCode, signal }: Pick<CommandResult, "outcome" | "exitCode" | "signal">): string =>
+  outcome === "exited" ? `exit ${exitCode ?? signal}` : outcome;
+
 /** Enters one record. Records of a command that is not known (compacted long ago) change nothing. */
 export function enter(ledger: Ledger, record: JournalRecord): void {
   const { entries } = ledger;

@@ -44,8 +44,6 @@ export function parsePs(line: string): ProcessInfo | null {
   };
 }
 
-const present = (info: ProcessInfo | null): info is ProcessInfo => info !== null;
-
 /** A process that ends while we look is not an error. */
 const readGone = (path: string): string | null => {
   try {
@@ -62,7 +60,7 @@ const byPs = (args: string[]): ProcessInfo[] =>
   })
     .stdout.split("\n")
     .map(parsePs)
-    .filter(present);
+    .filter((info) => info !== null);
 
 const procIds = (): string[] => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
 
@@ -71,7 +69,7 @@ export function listProcesses(): ProcessInfo[] {
   return procIds()
     .map((pid) => readGone(`/proc/${pid}/stat`))
     .map((line) => (line === null ? null : parseStat(line)))
-    .filter(present);
+    .filter((info) => info !== null);
 }
 
 export function processInfo(pid: number): ProcessInfo | null {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { CommandResult } from "../src/protocol/command.ts";
 import { Fault } from "../src/protocol/fault.ts";
-import type { Home } from "./home.ts";
+import { type Home, isErrno } from "./home.ts";
 import { isInside } from "./workspace-path.ts";
 
 const run = promisify(execFile);
@@ -43,7 +43,7 @@ async function git(args: string[], cwd: string): Promise<string | null> {
     });
     return stdout.trim();
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") throw new Fault("unavailable", "This machine has no git.");
+    if (isErrno(error, "ENOENT")) throw new Fault("unavailable", "This machine has no git.");
     return null;
   }
 }

@@ -2,13 +2,12 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import * as z from "zod/mini";
-import type { CommandResult } from "../src/protocol/command.ts";
 import { messageOf } from "../src/protocol/fault.ts";
 import { writableCgroup } from "./group.ts";
 import { type Home, readIfThere } from "./home.ts";
 import { readIdentity } from "./identity.ts";
 import { parseJournal } from "./journal.ts";
-import { type Entry, emptyLedger, enter, type Ledger, labelOf } from "./ledger.ts";
+import { type Entry, emptyLedger, enter, howEnded, type Ledger, labelOf } from "./ledger.ts";
 import { takeLock } from "./lock.ts";
 import { readPolicy } from "./policy.ts";
 import { detectSandbox } from "./sandbox.ts";
@@ -59,9 +58,6 @@ export function statusReport(home: Home): { fields: Record<string, unknown>; lin
     ],
   };
 }
-
-const howEnded = (result: CommandResult): string =>
-  result.outcome === "exited" ? `exit ${result.exitCode ?? result.signal}` : result.outcome;
 
 function logLine(id: string, entry: Entry): { atMs: number; fields: Record<string, unknown>; line: string } {
   const ended = entry.state === "finished" || entry.state === "acked" ? entry.result : null;

@@ -33,7 +33,6 @@ export type ShellEnd = { exitCode: number | null; signal: string | null };
 
 export type Launched = {
   leader: Leader;
-  groupKind: Group["kind"];
   /** Opens the gate. */
   go(): void;
   /** Resolves when nothing of the command is left and all its output was handed over. */
@@ -129,7 +128,6 @@ export async function launch(plan: ShellPlan, onOutput: (chunk: Buffer) => void,
   });
   return {
     leader,
-    groupKind: group.kind,
     go: () => gateStream.end("go\n"),
     end,
     stop: (graceMs) => void endGroup(group, graceMs, onStuck),

@@ -4,6 +4,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { guardGit } from "./git-guard.ts";
+import { isErrno, realIfThere } from "./home.ts";
 import { coverHomes, keepGitIdentity, mask } from "./home-cover.ts";
 import { markerName } from "./processes.ts";
 
@@ -11,11 +12,9 @@ const run = promisify(execFile);
 
 export type Sandbox = { mode: "bwrap" } | { mode: "unsandboxed"; why: string } | { mode: "none"; why: string };
 
-const realOrNull = (path: string): string | null => (existsSync(path) ? realpathSync(path) : null);
-
 /** Arguments of bwrap for one command in a granted folder; `null` for the trial run, which has no folder. */
 export function bwrapArgs(root: string | null, daemonHome: string): string[] {
-  const resolver = realOrNull("/etc/resolv.conf");
+  const resolver = realIfThere("/etc/resolv.conf");
   const args = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"];
   args.push("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp");
   // Sockets of other programs live in /run (containers, keyrings, agents): a read-only mount would not stop a connect.
@@ -35,7 +34,7 @@ export async function detectSandbox(allowUnsandboxed: boolean, daemonHome: strin
     await run("bwrap", [...bwrapArgs(null, daemonHome), "--", "/bin/sh", "-c", "exit 0"], { timeout: 10_000 });
     return { mode: "bwrap" };
   } catch (error) {
-    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const missing = isErrno(error, "ENOENT");
     const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim().split("\n")[0] : String(error);
     why = missing
       ? "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"

@@ -5,12 +5,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import * as z from "zod/mini";
 import { messageOf } from "../src/protocol/fault.ts";
 import { globMatcher } from "./glob.ts";
-import { inFolder, openChecked, shown } from "./workspace-path.ts";
+import { isErrno } from "./home.ts";
+import { inFolder, openChecked, shown, skippedFolders } from "./workspace-path.ts";
 
 const maxMatches = 200;
 const maxLineChars = 300;
 const maxSearchedFileBytes = 4 * 1024 * 1024;
-const skipped = new Set([".git", "node_modules"]);
 
 const input = z.object({ root: z.string(), top: z.string(), query: z.string(), glob: z.nullable(z.string()) }).parse(workerData);
 
@@ -39,12 +39,12 @@ function* filesBelow(path: string): Generator<string> {
       readdirSync(folder, { withFileTypes: true }).map((each) => ({ name: each.name, folder: each.isDirectory(), file: each.isFile() })),
     );
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOTDIR") yield path;
+    if (isErrno(error, "ENOTDIR")) yield path;
     return;
   }
   for (const each of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (each.file) yield join(path, each.name);
-    else if (each.folder && !skipped.has(each.name)) yield* filesBelow(join(path, each.name));
+    else if (each.folder && !skippedFolders.includes(each.name)) yield* filesBelow(join(path, each.name));
   }
 }
 

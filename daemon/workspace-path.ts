@@ -5,6 +5,9 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "nod
 import { Fault } from "../src/protocol/fault.ts";
 import { isErrno } from "./home.ts";
 
+/** Folders that are named in a list, but neither listed nor searched. */
+export const skippedFolders: readonly string[] = [".git", "node_modules"];
+
 /** True when `path` is `folder` itself or lies below it; both absolute and without links. */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
