@@ -44,7 +44,6 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   readonly #clock: RouterClock;
   readonly #speculation: RouterSpeculation;
   readonly #wakeList: WakeList;
-  #listedMs: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -228,12 +227,6 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     if (this.#store.nextEffectDueMs() === null) this.#alarms.clear("effects");
     const busy =
       this.#turns.busy || this.#speculation.busy || this.#store.inbox.queuedCount() > 0 || this.#store.nextEffectDueMs() !== null;
-    const scheduledMs = this.#ledger.schedules.nextMs();
-    // A schedule far away is listed with its time, else the cron would look in every other minute until then.
-    if (!busy && scheduledMs !== null && scheduledMs !== this.#listedMs) {
-      await this.#wakeList.report(null);
-      this.#listedMs = scheduledMs;
-    }
-    await this.#wakeList.report(busy ? this.#alarms.nextMs() : scheduledMs);
+    await this.#wakeList.report(busy ? this.#alarms.nextMs() : this.#ledger.schedules.nextMs(), !busy);
   }
 }

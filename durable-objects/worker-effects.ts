@@ -10,7 +10,6 @@ import { asFault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
-import { migrated } from "../src/storage/migrations.ts";
 import { askerOf, indexTask } from "../src/storage/task-index.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
@@ -40,7 +39,6 @@ export type EffectsHost = {
 export class WorkerEffects {
   readonly #host: EffectsHost;
   readonly #wakeList: WakeList;
-  #listedMs: number | null = null;
 
   constructor(host: EffectsHost) {
     this.#host = host;
@@ -105,19 +103,9 @@ export class WorkerEffects {
     this.#host.step();
   }
 
-  /** Tells the wake list when this object is due. A wake far away is listed anew with its time, else the cron would look in every other minute until then. */
+  /** Tells the wake list when this object is due. */
   async listWake(nextMs: number | null): Promise<void> {
-    try {
-      await migrated(this.#host.env.DB);
-    } catch (error) {
-      console.error(JSON.stringify({ at: "worker-session.wake-list", error: String(error) }));
-      return;
-    }
-    if (nextMs !== null && nextMs > Date.now() + limits.wakeOverdueMs && nextMs !== this.#listedMs) {
-      await this.#wakeList.report(null);
-      this.#listedMs = nextMs;
-    }
-    await this.#wakeList.report(nextMs);
+    await this.#wakeList.report(nextMs, nextMs !== null && nextMs > Date.now() + limits.wakeOverdueMs);
   }
 }
 

@@ -10,7 +10,8 @@ export class WakeList {
   readonly #db: D1Database;
   readonly #kind: WakeKind;
   readonly #objectId: string;
-  #listed: boolean | null = null;
+  /** What D1 has, as far as this instance knows. */
+  #listed: { busy: boolean; farMs: number | null } | null = null;
 
   constructor(db: D1Database, kind: WakeKind, objectId: string) {
     this.#db = db;
@@ -18,10 +19,14 @@ export class WakeList {
     this.#objectId = objectId;
   }
 
-  /** `dueMs` null means idle. Writes only on a change between the two. */
-  async report(dueMs: number | null): Promise<void> {
+  /**
+   * `dueMs` null means idle. Writes only on a change between the two. `far`: until then nothing is to be done, so the very time is listed,
+   * else the cron would look in every other minute.
+   */
+  async report(dueMs: number | null, far = false): Promise<void> {
     const busy = dueMs !== null;
-    if (this.#listed === busy) return;
+    const farMs = far ? dueMs : null;
+    if (this.#listed?.busy === busy && this.#listed.farMs === farMs) return;
     try {
       await migrated(this.#db);
       if (busy) {
@@ -34,7 +39,7 @@ export class WakeList {
       } else {
         await this.#db.prepare("DELETE FROM wake_list WHERE object_id = ?").bind(this.#objectId).run();
       }
-      this.#listed = busy;
+      this.#listed = { busy, farMs };
     } catch (error) {
       console.error(JSON.stringify({ at: "wake-list", object: this.#objectId, error: String(error) }));
     }

@@ -44,3 +44,18 @@ test("an object stands on the wake list while it is busy, and is handed to the c
   await list.report(null);
   expect(await overdueObjects(DB, 9_000_000)).toEqual([]);
 });
+
+test("an object whose time is far away is listed with it, and with its next deadline while it is at work", async () => {
+  const list = new WakeList(DB, "worker", "tsk_far");
+  const overdueAt = async (nowMs: number) => (await overdueObjects(DB, nowMs)).map(({ objectId }) => objectId);
+  await list.report(9_000_000, true);
+  expect(await overdueAt(200_000)).toEqual([]);
+  await list.report(100_000);
+  expect(await overdueAt(200_000)).toEqual(["tsk_far"]);
+  await list.report(9_000_000, true);
+  expect(await overdueAt(400_000)).toEqual([]);
+  await list.report(1_000_000, true);
+  expect(await overdueAt(2_000_000)).toEqual(["tsk_far"]);
+  await list.report(null);
+  expect(await overdueAt(99_000_000)).toEqual([]);
+});
