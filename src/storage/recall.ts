@@ -49,6 +49,8 @@ export const shownTo = (found: Recalled, id: string, readers: readonly string[])
 
 const unknown = (id: string): Recalled => ({ text: `There is nothing with the id ${excerpt(id, 80)}.`, tainting: false });
 
+const noPage = (id: string, page: number): Recalled => ({ text: `${id} has no page ${page}.`, tainting: false });
+
 async function read(objects: Places, id: string, page: number, readers: readonly string[] | undefined): Promise<Recalled | null> {
   switch (id.slice(0, id.indexOf("_"))) {
     case "thr":
@@ -91,7 +93,7 @@ async function readThread(objects: Places, id: string, page: number): Promise<Re
   const { info } = await thread.read({ afterSeq: 0, limit: 1 });
   if (info.headSeq === 0) return null;
   const newest = info.headSeq - (page - 1) * rowsPerPage;
-  if (newest <= 0) return { text: `${id} has no page ${page}.`, tainting: false, audience: threadAudience(info) };
+  if (newest <= 0) return { ...noPage(id, page), audience: threadAudience(info) };
   const oldest = Math.max(0, newest - rowsPerPage);
   const { rows } = await thread.read({ afterSeq: oldest, limit: rowsPerPage });
   const shown = rows.filter((row) => row.seq <= newest);
@@ -127,7 +129,7 @@ async function readNotes(objects: Places, id: string, page: number, readers: rea
     ...shown.map(({ taskId, n, step, audience: _who, tainted: _tainted, ...note }) => ({ by: taskId, n, step, ...note })),
   );
   const text = slice(whole, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   const hidden = all.length - shown.length;
   // Every note in it may be said to each reader; so it is one of theirs, and stays in the turn that read it.
   const audience = readers?.[0] ?? threadAudience(info);
@@ -171,7 +173,7 @@ async function readTrigger(objects: Places, id: string, page: number): Promise<R
   if (row?.kind !== "trigger") return null;
   const { trigger } = row;
   const text = slice(trigger.text, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   const head = {
     trigger: id,
     thread: threadId,
@@ -205,7 +207,7 @@ async function readTask(objects: Places, id: string, page: number): Promise<Reca
   if (page > 1) {
     const text = page > pages ? null : slice(all, page - 1);
     return text === null
-      ? { text: `${id} has no page ${page}.`, ...from, tainting: false }
+      ? { ...noPage(id, page), audience: from.audience }
       : { text: `${lines({ task: id, page, pages })}\n${text}`, ...from };
   }
   const head = {
@@ -265,7 +267,7 @@ async function readReport(objects: Places, id: string, page: number): Promise<Re
   const report = task?.reports.find((one) => one.id === id);
   if (!task || !report) return null;
   const text = slice(report.text, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   const head = { ...reportLine(report, 0), task: taskId, thread: report.threadId, page, pages: pagesOf(report.text) };
   return { text: lines({ ...head, text }), tainting: report.tainted, audience: taskAudience(task.start) };
 }
@@ -275,7 +277,7 @@ async function readSegment(objects: Places, id: string, page: number): Promise<R
   const found = taskId === null ? null : await objects.WORKER_SESSION.getByName(taskId).segment({ id });
   if (taskId === null || found === null) return null;
   const text = slice(found.text, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   return {
     text: lines({ segment: id, task: taskId, page, pages: pagesOf(found.text), text }),
     tainting: found.tainting,
@@ -308,7 +310,7 @@ async function readOutbound(objects: Places, id: string, page: number): Promise<
   const outbound = said?.outbound ?? view?.offer.outbound;
   if (outbound === undefined) return null;
   const text = slice(outbound.text, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   const { triggerId: answers, taskId: task, reportId: report, decisionId: decision, deed } = outbound;
   const state = said === null ? {} : { seq: said.seq, state: said.state };
   const links = { answers, task, report, decision, page, pages: pagesOf(outbound.text) };
@@ -340,7 +342,7 @@ async function readArtifact(objects: Places, id: string, page: number): Promise<
   const { bytes, from } = found;
   const content = new TextDecoder().decode(bytes);
   const text = slice(content, page);
-  if (text === null) return { text: `${id} has no page ${page}.`, tainting: false };
+  if (text === null) return noPage(id, page);
   const head = { artifact: id, bytes: bytes.byteLength, page, pages: pagesOf(content) };
   return { text: lines(head, { content: text }), ...(from ?? { audience: nobody, tainting: true }) };
 }
