@@ -22,7 +22,6 @@ export function modelFault(error: unknown, config: ModelConfig, timedOut: boolea
   const host = placeOf(config);
   if (timedOut)
     return new Fault("timeout", `The model at ${host} did not answer within ${Math.round(timeoutMs / 100) / 10} s; it is asked again.`, {
-      retry: "later",
       cause: error,
     });
   if (APICallError.isInstance(error)) return apiFault(error, config, host);
@@ -35,53 +34,40 @@ export function modelFault(error: unknown, config: ModelConfig, timedOut: boolea
     /network|connection|socket|fetch failed|terminated|ECONN|cut|closed/i.test(`${error.message} ${String(error.cause)}`)
   )
     return unreachable(host, error);
-  return new Fault("internal", `The request to the model could not be made: ${messageOf(error)}`, {
-    retry: "never",
-    cause: error,
-  });
+  return new Fault("internal", `The request to the model could not be made: ${messageOf(error)}`, { cause: error });
 }
 
 const unreadable = (host: string, cause: unknown): Fault =>
   new Fault("provider", `The model at ${host} sent an answer that cannot be read; it is asked again.`, { retry: "later", cause });
 
 const unreachable = (host: string, cause: unknown): Fault =>
-  new Fault("unavailable", `The model at ${host} cannot be reached right now; it is asked again.`, { retry: "later", cause });
+  new Fault("unavailable", `The model at ${host} cannot be reached right now; it is asked again.`, { cause });
 
 function apiFault(error: APICallError, config: ModelConfig, host: string): Fault {
   const status = error.statusCode;
   const retryAfterMs = retryAfterMsOf(error.responseHeaders, Date.now());
-  const passing = { retry: "later" as const, cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const passing = { cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   if (status === undefined) return unreachable(host, error);
   // The body's text is not shown with these: providers repeat parts of the key in it.
   if (config.provider === "workers-ai" && status === 403)
     return new Fault(
       "unauthorised",
       `Workers AI does not let this account use "${config.modelName}". Accept the model's terms there, or set another MODEL_NAME.`,
-      {
-        retry: "never",
-        cause: error,
-      },
+      { cause: error },
     );
   if (status === 401 || status === 403)
-    return new Fault("unauthorised", `MODEL_API_KEY is refused by ${host}. Set a valid key, then try again.`, {
-      retry: "never",
-      cause: error,
-    });
+    return new Fault("unauthorised", `MODEL_API_KEY is refused by ${host}. Set a valid key, then try again.`, { cause: error });
   if (status === 404)
     return new Fault(
       "not_found",
       `MODEL_NAME "${config.modelName}" is unknown at ${config.provider === "workers-ai" ? host : config.baseUrl}. Check MODEL_NAME${config.provider === "workers-ai" ? "" : " and MODEL_BASE_URL"}.`,
-      {
-        retry: "never",
-        cause: error,
-      },
+      { cause: error },
     );
   if (status === 429) return new Fault("rate_limited", `The model at ${host} asks us to slow down; it is asked again later.`, passing);
   if (status === 408 || status === 409 || status === 425 || status >= 500)
     return new Fault("unavailable", `The model at ${host} has a fault of its own (HTTP ${status}); it is asked again.`, passing);
   if (status >= 400)
     return new Fault("provider", `The model at ${host} refused the request (HTTP ${status}): ${detail(error, config.apiKey)}`, {
-      retry: "never",
       cause: error,
     });
   return unreadable(host, error);
@@ -99,11 +85,8 @@ export function streamFault(error: unknown): unknown {
   if (error instanceof Error) return error;
   const said = JSON.stringify(error) ?? "";
   if (/rate.?limit|\b429\b|too many requests/i.test(said))
-    return new Fault("rate_limited", "The model asks us to slow down; it is asked again later.", { retry: "later", cause: error });
-  return new Fault("unavailable", "The model broke off its answer with a fault of its own; it is asked again.", {
-    retry: "later",
-    cause: error,
-  });
+    return new Fault("rate_limited", "The model asks us to slow down; it is asked again later.", { cause: error });
+  return new Fault("unavailable", "The model broke off its answer with a fault of its own; it is asked again.", { cause: error });
 }
 
 const placeOf = ({ provider, baseUrl }: ModelConfig): string =>

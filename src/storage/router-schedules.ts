@@ -1,5 +1,6 @@
 // Schedules and their runs, as rows of the router: they share the transaction of the decision that makes them, and its one alarm.
 import type { Schedule, ScheduleRun } from "../protocol/schedule.ts";
+import { bodiesOf } from "./tables.ts";
 
 export const scheduleTables = [
   "CREATE TABLE IF NOT EXISTS schedule (id TEXT PRIMARY KEY, active INTEGER NOT NULL, next_ms INTEGER, updated_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
@@ -88,16 +89,10 @@ export class RouterSchedules {
   }
 
   #schedules(query: string, ...bindings: (string | number)[]): Schedule[] {
-    return this.#sql
-      .exec<{ body: string }>(query, ...bindings)
-      .toArray()
-      .map((row) => JSON.parse(row.body) as Schedule);
+    return bodiesOf<Schedule>(this.#sql, query, ...bindings);
   }
 
   #runs(query: string, ...bindings: (string | number)[]): ScheduleRun[] {
-    return this.#sql
-      .exec<{ body: string }>(query, ...bindings)
-      .toArray()
-      .map((row) => JSON.parse(row.body) as ScheduleRun);
+    return bodiesOf<ScheduleRun>(this.#sql, query, ...bindings);
   }
 }

@@ -1,6 +1,7 @@
 // The ledger of speculation, as rows of the router: they share the transaction of the decision that starts, ends or adopts a task.
 import { isOpenSpeculation, lookBackMs, type SpeculationView, stampOf } from "../core/speculation.ts";
 import type { Speculation } from "../protocol/speculation.ts";
+import { bodiesOf } from "./tables.ts";
 
 export const speculationTables = [
   "CREATE TABLE IF NOT EXISTS speculation (task_id TEXT PRIMARY KEY, open INTEGER NOT NULL, started_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID",
@@ -57,9 +58,6 @@ export class RouterSpeculations {
   }
 
   #rows(query: string, ...bindings: (string | number)[]): Speculation[] {
-    return this.#sql
-      .exec<{ body: string }>(query, ...bindings)
-      .toArray()
-      .map((row) => JSON.parse(row.body) as Speculation);
+    return bodiesOf<Speculation>(this.#sql, query, ...bindings);
   }
 }

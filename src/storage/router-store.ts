@@ -7,6 +7,7 @@ import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
 import { ParsedRow, ParsedRows } from "./parsed-rows.ts";
 import { RouterInbox } from "./router-inbox.ts";
+import { bodiesOf } from "./tables.ts";
 
 type EffectSql = {
   id: string;
@@ -174,10 +175,7 @@ export class RouterStore {
   }
 
   machines(): KnownMachine[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM machine ORDER BY id")
-      .toArray()
-      .map((row) => JSON.parse(row.body) as KnownMachine);
+    return bodiesOf<KnownMachine>(this.#sql, "SELECT body FROM machine ORDER BY id");
   }
 
   /** The highest revision wins. */
@@ -237,10 +235,7 @@ export class RouterStore {
 
   /** The newest first. */
   proposals(): Proposal[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM proposal ORDER BY at_ms DESC LIMIT 20")
-      .toArray()
-      .map((row) => JSON.parse(row.body) as Proposal);
+    return bodiesOf<Proposal>(this.#sql, "SELECT body FROM proposal ORDER BY at_ms DESC LIMIT 20");
   }
 
   setAnswered(id: string): void {
@@ -272,10 +267,7 @@ export class RouterStore {
   }
 
   #tasks(query: string, ...bindings: string[]): KnownTask[] {
-    return this.#sql
-      .exec<{ body: string }>(query, ...bindings)
-      .toArray()
-      .map((row) => JSON.parse(row.body) as KnownTask);
+    return bodiesOf<KnownTask>(this.#sql, query, ...bindings);
   }
 }
 

@@ -30,3 +30,10 @@ export function openTables(storage: DurableObjectStorage, { version, parts }: Ta
     storage.kv.put(versionKey, version);
   });
 }
+
+/** The values of rows that keep them as JSON in `body`. */
+export const bodiesOf = <T>(sql: SqlStorage, query: string, ...bindings: (string | number)[]): T[] =>
+  sql
+    .exec<{ body: string }>(query, ...bindings)
+    .toArray()
+    .map(({ body }) => JSON.parse(body) as T);

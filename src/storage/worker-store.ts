@@ -16,7 +16,7 @@ import type { Note, Report } from "../protocol/task.ts";
 import { deadlineTables } from "./alarm-mux.ts";
 import { type EventLog, itemLogTables } from "./event-log.ts";
 import { ParsedRow, ParsedRows } from "./parsed-rows.ts";
-import { keepsTables, type Tables } from "./tables.ts";
+import { bodiesOf, keepsTables, type Tables } from "./tables.ts";
 import { inboxTables, WorkerInbox } from "./worker-inbox.ts";
 
 /** An effect as stored. `version` tells a newer one of the same id from the one that was carried out. */
@@ -120,24 +120,15 @@ export class WorkerStore {
   }
 
   notes(): Note[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM note ORDER BY seq")
-      .toArray()
-      .map(({ body }) => JSON.parse(body) as Note);
+    return bodiesOf<Note>(this.#sql, "SELECT body FROM note ORDER BY seq");
   }
 
   allCommands(): WorkerCommand[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM command")
-      .toArray()
-      .map(({ body }) => JSON.parse(body) as WorkerCommand);
+    return bodiesOf<WorkerCommand>(this.#sql, "SELECT body FROM command");
   }
 
   openCommands(): WorkerCommand[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM command WHERE open = 1 ORDER BY id")
-      .toArray()
-      .map(({ body }) => JSON.parse(body) as WorkerCommand);
+    return bodiesOf<WorkerCommand>(this.#sql, "SELECT body FROM command WHERE open = 1 ORDER BY id");
   }
 
   command(commandId: string): WorkerCommand | null {
@@ -177,10 +168,7 @@ export class WorkerStore {
   }
 
   reports(): Report[] {
-    return this.#sql
-      .exec<{ body: string }>("SELECT body FROM report ORDER BY at")
-      .toArray()
-      .map(({ body }) => JSON.parse(body) as Report);
+    return bodiesOf<Report>(this.#sql, "SELECT body FROM report ORDER BY at");
   }
 
   /** First of a change, so that its card is derived from the commands as they are after it. */
