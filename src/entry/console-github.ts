@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { gitHubSteps } from "../core/github-set-up.ts";
 import type { GitHubSetUpAnswer } from "../protocol/console.ts";
 import { factNames, readFacts } from "../storage/facts.ts";
+import { fromD1 } from "../storage/from-d1.ts";
 import type { ConsoleEnv } from "./console-access.ts";
 import { sweptHooks } from "./redelivery.ts";
 
@@ -13,7 +14,7 @@ export const gitHubSetUpDoor = new Hono<ConsoleEnv>();
 
 gitHubSetUpDoor.get("/", async (c) => {
   const { env } = c;
-  const [facts, swept] = await Promise.all([readFacts(env.DB), sweptHooks(env.DB)]);
+  const [facts, swept] = await fromD1(env.DB, (db) => Promise.all([readFacts(db), sweptHooks(db)]));
   const hooks = swept.map(({ hook, state, sweptMs }) => ({
     of: hook.of,
     place: hook.place,

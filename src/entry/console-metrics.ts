@@ -6,6 +6,7 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { peoplesWords } from "../storage/policies.ts";
 import { actsDays } from "../storage/router-acts.ts";
 import type { ConsoleEnv } from "./console-access.ts";
+import { remote } from "./console-objects.ts";
 
 /** Mounted behind the console's sign-in. */
 export const metricsDoor = new Hono<ConsoleEnv>();
@@ -13,7 +14,7 @@ export const metricsDoor = new Hono<ConsoleEnv>();
 metricsDoor.get("/", async (c) => {
   const sinceMs = Date.now() - actsDays * 24 * 60 * 60_000;
   const [{ acts, context }, said] = await Promise.all([
-    c.env.ROUTER.getByName(routerName).overview(),
+    remote(c.env.ROUTER.getByName(routerName).overview()),
     fromD1(c.env.DB, (db) => peoplesWords(db, sinceMs)),
   ]);
   return c.json({ days: actsDays, ...acts, ...said, context } satisfies MetricsAnswer);

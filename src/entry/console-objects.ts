@@ -1,8 +1,13 @@
-// How the console's doors reach objects.
+// What the console's doors have in common: who acts, which object a path names, and how objects are reached.
+import type * as z from "zod/mini";
 import { routerName } from "../env.ts";
-import { asFault } from "../protocol/fault.ts";
+import { asFault, Fault } from "../protocol/fault.ts";
+import type { Principal } from "../protocol/principal.ts";
 import type { Objects } from "../storage/console-reads.ts";
 import type { ConsoleContext } from "./console-access.ts";
+
+/** Whoever holds the operator token acts as the owner; the log names them so. */
+export const operator: Principal = { role: "owner", id: "operator", name: "Operator" };
 
 export const objectsOf = (c: ConsoleContext): Objects => ({
   thread: (id) => c.env.THREAD.getByName(id),
@@ -18,4 +23,16 @@ export async function remote<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     throw asFault(error) ?? error;
   }
+}
+
+export function found<T>(value: T | null, sentence: string): T {
+  if (value === null) throw new Fault("not_found", sentence);
+  return value;
+}
+
+/** The id in the path; one that cannot be an id names nothing. */
+export function idOf(c: ConsoleContext, schema: z.ZodMiniType<string>, what: string): string {
+  const id = schema.safeParse(c.req.param("id"));
+  if (!id.success) throw new Fault("not_found", `There is no ${what} ${(c.req.param("id") ?? "").slice(0, 80)}.`);
+  return id.data;
 }

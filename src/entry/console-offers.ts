@@ -9,8 +9,8 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { readHeldOffers } from "../storage/held-offers.ts";
 import { readReleasePolicy, saveReleasePolicy } from "../storage/release-policy.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
+import { found, operator, remote } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
-import { remote } from "./console-objects.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
 export const offersDoor = new Hono<ConsoleEnv>();
@@ -23,14 +23,12 @@ offersDoor.get("/setting", async (c) => c.json(await fromD1(c.env.DB, readReleas
 
 offersDoor.post("/setting", async (c) => {
   const edited = await bodyOf(c, releasePolicy);
-  return c.json(await fromD1(c.env.DB, (db) => saveReleasePolicy(db, edited, "operator", Date.now())), 201);
+  return c.json(await fromD1(c.env.DB, (db) => saveReleasePolicy(db, edited, operator.id, Date.now())), 201);
 });
 
 offersDoor.get("/:id", async (c) => {
   const { id, thread } = ofPath(c);
-  const view = await remote(thread.offered({ outboundId: id }));
-  if (view === null) throw new Fault("not_found", `There is no offer ${id}.`);
-  return c.json(view);
+  return c.json(found(await remote(thread.offered({ outboundId: id })), `There is no offer ${id}.`));
 });
 
 const word = z.object({
@@ -44,8 +42,7 @@ offersDoor.post("/:id", async (c) => {
   const { id, thread } = ofPath(c);
   const { verdict, reason, text } = await bodyOf(c, word);
   const more = { ...(reason === undefined ? {} : { reason }), ...(text === undefined ? {} : { text }) };
-  const by = { role: "owner", id: "operator", name: "Operator" } as const;
-  return c.json(await remote(thread.decideOffer({ outboundId: id, verdict, by, via: "person", ...more })));
+  return c.json(await remote(thread.decideOffer({ outboundId: id, verdict, by: operator, via: "person", ...more })));
 });
 
 function ofPath(c: ConsoleContext) {

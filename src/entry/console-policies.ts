@@ -10,6 +10,7 @@ import type { SpeculationAnswer } from "../protocol/speculation.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { listPolicies, markDecision, policyMarks, policyVersions, savePolicy } from "../storage/policies.ts";
 import type { ConsoleEnv } from "./console-access.ts";
+import { idOf, operator, remote } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
@@ -28,14 +29,14 @@ policiesDoor.get("/:id", async (c) => {
 
 policiesDoor.post("/", async (c) => {
   const input = await bodyOf(c, policyInput);
-  return c.json(await fromD1(c.env.DB, (db) => savePolicy(db, input, "operator", Date.now())), 201);
+  return c.json(await fromD1(c.env.DB, (db) => savePolicy(db, input, operator.id, Date.now())), 201);
 });
 
 /** The ledger of what nobody asked for, and whether any policy lets something start at all. */
 export const speculationDoor = new Hono<ConsoleEnv>();
 
 speculationDoor.get("/", async (c) => {
-  const [policies, ledger] = await Promise.all([fromD1(c.env.DB, listPolicies), c.env.ROUTER.getByName(routerName).speculation()]);
+  const [policies, ledger] = await Promise.all([fromD1(c.env.DB, listPolicies), remote(c.env.ROUTER.getByName(routerName).speculation())]);
   const allowed = policies.some(({ enabled, speculation }) => enabled && speculation !== undefined);
   const { router, worker } = readConfig(c.env).model;
   const off =
@@ -53,10 +54,9 @@ const markInput = z.object({ wrong: z.boolean(), note: z.optional(z.string().che
 export const marksDoor = new Hono<ConsoleEnv>();
 
 marksDoor.post("/:id/mark", async (c) => {
-  const id = decisionId.safeParse(c.req.param("id"));
+  const id = idOf(c, decisionId, "decision");
   const { wrong, note } = await bodyOf(c, markInput);
-  if (!id.success) throw new Fault("not_found", "There is no such decision.");
-  const mark = { decisionId: id.data, wrong, note: note ?? "", by: "operator", atMs: Date.now() };
+  const mark = { decisionId: id, wrong, note: note ?? "", by: operator.id, atMs: Date.now() };
   await fromD1(c.env.DB, (db) => markDecision(db, c.env.ROUTER.getByName(routerName), mark));
   return c.json({ ok: true });
 });

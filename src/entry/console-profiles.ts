@@ -6,6 +6,7 @@ import { profile } from "../protocol/profile.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { listProfiles, profileVersions, saveProfile } from "../storage/profiles.ts";
 import type { ConsoleEnv } from "./console-access.ts";
+import { operator } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
 
 /** Mounted behind the console's sign-in: whoever is there acts as the owner. */
@@ -21,6 +22,6 @@ profilesDoor.get("/:name", async (c) => {
 
 profilesDoor.post("/", async (c) => {
   const edited = await bodyOf(c, profile);
-  const saved = await fromD1(c.env.DB, (db) => saveProfile(db, edited, "operator", Date.now()));
+  const saved = await fromD1(c.env.DB, (db) => saveProfile(db, edited, operator.id, Date.now()));
   return c.json({ profile: saved } satisfies ProfileAnswer, 201);
 });

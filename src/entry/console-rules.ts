@@ -3,13 +3,13 @@ import { Hono } from "hono";
 import * as z from "zod/mini";
 import { tryRules } from "../core/gate-trial.ts";
 import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../protocol/console.ts";
-import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { checkRules, currentRules, listRules, rulesOfVersion, saveRules } from "../storage/gate-rules.ts";
 import { limitedPlaces } from "../storage/rate-limits.ts";
 import { recentTriggers } from "../storage/recent-triggers.ts";
 import type { ConsoleEnv } from "./console-access.ts";
+import { found, operator } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
 
 const version = z.number().check(z.int(), z.minimum(0));
@@ -36,18 +36,17 @@ rulesDoor.post("/try", async (c) => {
 
 rulesDoor.post("/", async (c) => {
   const { version: edited, rules } = await bodyOf(c, z.object({ version, rules: z.unknown() }));
-  return c.json(await fromD1(c.env.DB, (db) => saveRules(db, { version: edited, rules: checkRules(rules) }, "operator", Date.now())), 201);
+  return c.json(await fromD1(c.env.DB, (db) => saveRules(db, { version: edited, rules: checkRules(rules) }, operator.id, Date.now())), 201);
 });
 
 /** An old version becomes the newest again; what was between stays in the list. */
 rulesDoor.post("/revert", async (c) => {
   const { version: inForce, to } = await bodyOf(c, z.object({ version, to: version }));
   const { rules } = await fromD1(c.env.DB, (db) => versionNamed(db, to));
-  return c.json(await fromD1(c.env.DB, (db) => saveRules(db, { version: inForce, rules }, "operator", Date.now())), 201);
+  return c.json(await fromD1(c.env.DB, (db) => saveRules(db, { version: inForce, rules }, operator.id, Date.now())), 201);
 });
 
 async function versionNamed(db: D1Database, wanted: number): Promise<GateRules> {
   const known = Number.isSafeInteger(wanted) && wanted >= 0 ? await rulesOfVersion(db, wanted) : null;
-  if (!known) throw new Fault("not_found", "There is no such version of the rules.");
-  return known;
+  return found(known, "There is no such version of the rules.");
 }

@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { routerName } from "../env.ts";
 import type { SearchAnswer } from "../protocol/console.ts";
 import type { ConsoleEnv } from "./console-access.ts";
+import { remote } from "./console-objects.ts";
 
 /** Mounted behind the console's sign-in. */
 export const searchDoor = new Hono<ConsoleEnv>();
@@ -12,6 +13,7 @@ const maxHits = 40;
 
 searchDoor.get("/", async (c) => {
   const query = (c.req.query("q") ?? "").trim().slice(0, maxQueryChars);
-  const found = query === "" ? { hits: [], total: 0 } : await c.env.ROUTER.getByName(routerName).search({ query, limit: maxHits });
-  return c.json(found satisfies SearchAnswer);
+  const router = c.env.ROUTER.getByName(routerName);
+  const answer = query === "" ? { hits: [], total: 0 } : await remote(router.search({ query, limit: maxHits }));
+  return c.json(answer satisfies SearchAnswer);
 });

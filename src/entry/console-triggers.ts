@@ -2,12 +2,11 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
 import { askedAgain } from "../core/router-answers.ts";
-import { Fault } from "../protocol/fault.ts";
 import { triggerId } from "../protocol/ids.ts";
 import { readWhy } from "../storage/console-reads.ts";
 import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
+import { found, idOf, objectsOf, remote } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
-import { objectsOf, remote } from "./console-objects.ts";
 
 /** Earlier rows that the router reads along, as with every delivery. */
 const rowsBefore = 5;
@@ -34,14 +33,7 @@ triggersDoor.post("/:id/reprocess", async (c) => {
 });
 
 async function whyOf(c: ConsoleContext) {
-  const given = c.req.param("id") ?? "";
-  const id = triggerId.safeParse(given);
-  if (!id.success) throw new Fault("not_found", `There is no trigger ${given.slice(0, 80)}.`);
-  const why = await remote(readWhy(objectsOf(c), id.data));
-  if (why === null)
-    throw new Fault(
-      "not_found",
-      `No trigger ${id.data} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`,
-    );
-  return why;
+  const id = idOf(c, triggerId, "trigger");
+  const neither = `No trigger ${id} is stored: either a gate rule ignored it before anything was written, or the id is wrong.`;
+  return found(await remote(readWhy(objectsOf(c), id)), neither);
 }

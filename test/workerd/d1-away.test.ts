@@ -49,6 +49,7 @@ test.each<[string, RequestInit]>([
   ["console/people", { headers: operator }],
   ["console/tasks", { headers: operator }],
   ["console/endpoints", { headers: operator }],
+  ["console/github", { headers: operator }],
   ["console/people", { method: "POST", headers: operator, body: JSON.stringify({ name: "Ana", role: "member" }) }],
   ["console/endpoints/enrolment", { method: "POST", headers: operator }],
   ["daemon/enrol", { method: "POST", body }],
