@@ -55,11 +55,10 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     this.#wake = new WakeList(env.DB, "endpoint", this.#endpointId);
   }
 
-  async enrol(input: { endpointId: string; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void> {
+  async enrol(input: { endpointId: string; name: string; publicKey: string; platform: string; host?: string }): Promise<void> {
     const known = this.#rows.machine();
     if (known && known.publicKey !== input.publicKey) throw new Fault("conflict", `${known.name} is enrolled with another key already.`);
-    const { by: _, ...machine } = input;
-    await this.#applied({ kind: "enrol", ...machine });
+    await this.#applied({ kind: "enrol", ...input });
   }
 
   async submit(command: QueuedCommand): Promise<{ state: CommandState }> {

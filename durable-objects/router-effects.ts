@@ -47,11 +47,7 @@ export class RouterEffects {
 
   /** Threads whose dispatch is committed and not applied yet. */
   held(): Set<string> {
-    return new Set(
-      this.#ledger.store
-        .pendingEffects()
-        .flatMap((row) => (flips(row.effect) && row.effect.kind === "subscribe" ? [row.effect.threadId] : [])),
-    );
+    return new Set(this.#ledger.store.pendingEffects().flatMap(({ effect }) => (flips(effect) ? [effect.threadId] : [])));
   }
 
   /** Waits until committed dispatches are applied, but not for ever: one that cannot be applied holds back only its thread. */

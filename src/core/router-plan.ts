@@ -202,7 +202,7 @@ export const completeStart = (start: TaskStart, earlier: readonly EffectResult[]
 });
 
 /** Effects that make a thread pass through; a turn waits for them, and their thread is held back until then. */
-export const flips = (effect: RouterEffect): boolean => effect.kind === "subscribe";
+export const flips = (effect: RouterEffect): effect is Extract<RouterEffect, { kind: "subscribe" }> => effect.kind === "subscribe";
 
 /** [T13] What a task says waits until the thread is given to it. */
 export const isEarly = (effect: RouterEffect, pending: readonly Pick<EffectRow, "effect">[]): boolean =>

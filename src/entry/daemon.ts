@@ -37,7 +37,7 @@ daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
   if (!machine) throw new Fault("unauthorised", "This code is unknown, used or older than ten minutes. Make a new one in the console.");
   const { publicKey, platform } = asked;
   const { host } = new URL(c.req.url);
-  await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, host, by: "enrolment code" });
+  await c.env.ENDPOINT.getByName(machine.endpointId).enrol({ ...machine, publicKey, platform, host });
   return c.json(machine satisfies z.infer<typeof enrolResponse>);
 });
 

@@ -201,7 +201,7 @@ export interface WorkerSessionRpc extends MindRpc {
 
 export interface EndpointRpc extends ObjectRpc {
   /** `host` is where the machine enrolled: from then on its hello counts for no other one. */
-  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; host?: string; by: string }): Promise<void>;
+  enrol(input: { endpointId: EndpointId; name: string; publicKey: string; platform: string; host?: string }): Promise<void>;
   /** Enters the command ledger; the outcome, also a refusal, comes to the task as `settle`. Idempotent by command id. */
   submit(input: QueuedCommand): Promise<{ state: CommandState }>;
   /** Somebody asks for this task now: its commands wait for those of nobody else any more. */

@@ -251,7 +251,7 @@ async function populate(options: ScaleOptions, large: Deployment, load: Loading)
     const endpointId = makeId("ep", `scale ${i}`);
     const endpoint = await large.object<EndpointRpc>("ENDPOINT", endpointId);
     const publicKey = randomBytes(32).toString("base64");
-    await endpoint.enrol({ endpointId, name: `machine ${i}`, publicKey, platform: "linux", by: "the benchmark" });
+    await endpoint.enrol({ endpointId, name: `machine ${i}`, publicKey, platform: "linux" });
   });
   await touch(withSessions, options.threads - withSessions);
 }

@@ -224,7 +224,6 @@ export const enrol = (task: TestTask): Promise<void> =>
     name: "studio-laptop",
     publicKey: btoa("k".repeat(32)),
     platform: "linux",
-    by: "test",
   });
 
 export const done = (text: string, confidence = 0.9) => ({ calls: [{ tool: "report", input: { kind: "done", text, confidence } }] });
