@@ -1,6 +1,5 @@
 // The console's door: its session, what is read by id, and the doors behind the sign-in.
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { boardName, routerName } from "../env.ts";
 import type { DecisionAnswer, DecisionsAnswer, ThreadAnswer } from "../protocol/console.ts";
@@ -23,7 +22,7 @@ import { schedulesDoor } from "./console-schedules.ts";
 import { searchDoor } from "./console-search.ts";
 import { tasksDoor } from "./console-tasks.ts";
 import { triggersDoor } from "./console-triggers.ts";
-import { bodyOf } from "./json-body.ts";
+import { bodyAtMost, bodyOf } from "./json-body.ts";
 import { noUpgrade } from "./upgrade.ts";
 
 /** A full list of gate rules is the largest. */
@@ -38,15 +37,7 @@ consoleDoor.use("*", async (c, next) => {
   await next();
 });
 
-consoleDoor.use(
-  "*",
-  bodyLimit({
-    maxSize: maxBodyBytes,
-    onError: () => {
-      throw new Fault("too_large", `A request of the console is smaller than ${maxBodyBytes / 1024} KiB.`);
-    },
-  }),
-);
+consoleDoor.use("*", bodyAtMost(maxBodyBytes, "A request of the console"));
 
 consoleDoor.post("/session", async (c) => {
   const { token } = await bodyOf(c, z.object({ token: z.string().check(z.minLength(1), z.maxLength(1000)) }));

@@ -1,6 +1,5 @@
 // The machines' door: a daemon enrols with a code, then dials in and stays.
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { z } from "zod/mini";
 import { enrolRequest, type enrolResponse } from "../protocol/daemon-frames.ts";
 import { Fault } from "../protocol/fault.ts";
@@ -9,7 +8,7 @@ import { redeemEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { requireStrongKey } from "../tools/machine-key.ts";
 import type { AppEnv } from "./app.ts";
-import { bodyOf } from "./json-body.ts";
+import { bodyAtMost, bodyOf } from "./json-body.ts";
 import { noUpgrade } from "./upgrade.ts";
 
 /** A name, a code and a key: nothing near this. */
@@ -23,14 +22,7 @@ daemonDoor.use("/api/daemon/*", async (c, next) => {
   await next();
 });
 
-const smallBody = bodyLimit({
-  maxSize: maxEnrolBytes,
-  onError: () => {
-    throw new Fault("too_large", `An enrolment is smaller than ${maxEnrolBytes / 1024} KiB.`);
-  },
-});
-
-daemonDoor.post("/api/daemon/enrol", smallBody, async (c) => {
+daemonDoor.post("/api/daemon/enrol", bodyAtMost(maxEnrolBytes, "An enrolment"), async (c) => {
   const asked = await bodyOf(c, enrolRequest);
   requireStrongKey(asked.publicKey);
   const machine = await fromD1(c.env.DB, (db) => redeemEnrolmentCode(db, asked, Date.now()));

@@ -1,7 +1,6 @@
 // The widget's door: who is at the page, a ticket for one connection, and the upgrade of its socket.
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { type Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import * as z from "zod/mini";
 import { upgraded } from "../channels/upgrade.ts";
 import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
@@ -17,7 +16,7 @@ import { fromD1 } from "../storage/from-d1.ts";
 import { type Person, personById, redeemInvite } from "../storage/people.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
 import type { AppEnv } from "./app.ts";
-import { bodyOf } from "./json-body.ts";
+import { bodyAtMost, bodyOf } from "./json-body.ts";
 import { noUpgrade, refuseFailed, ticketBeside } from "./upgrade.ts";
 
 /** An invite, an origin: nothing near this. */
@@ -41,12 +40,7 @@ widgetDoor.use("/api/widget/*", async (c, next) => {
   await next();
 });
 
-const smallBody = bodyLimit({
-  maxSize: maxBodyBytes,
-  onError: () => {
-    throw new Fault("too_large", `This request is smaller than ${maxBodyBytes / 1024} KiB.`);
-  },
-});
+const smallBody = bodyAtMost(maxBodyBytes, "This request");
 
 widgetDoor.post("/api/widget/session", smallBody, async (c) => {
   const config = readConfig(c.env);
