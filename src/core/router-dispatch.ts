@@ -14,13 +14,12 @@ import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
 import { adoptionOf } from "./router-adoption.ts";
 import { whereAsked, withTask } from "./router-destination.ts";
-import { type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { allowingPolicy, newSpeculation, type SpeculationView } from "./speculation.ts";
-import { isRoot, topicKeyOf } from "./thread.ts";
 
-type DispatchInput = Extract<RouterCall, { tool: "dispatch" }>["input"];
+type DispatchInput = Omit<Extract<RouterCall, { tool: "dispatch" }>["input"], "settles">;
 
-const inRoot = ({ trigger }: QueuedTrigger): boolean => isRoot(trigger.threadKey);
+const isRoot = (item: QueuedTrigger): boolean => item.trigger.threadKey.startsWith("root:");
 
 /** [RD6] The machine that the model named, else one that is online, else the one seen last; null when none is enrolled. It has what the work needs. */
 export function chooseMachine(
@@ -77,7 +76,6 @@ export type DispatchView = {
   profiles?: readonly Pick<Profile, "name">[];
   speculation?: SpeculationView;
 };
-type Planned = { decision: PlannedDecision; result: object } | { refused: string };
 
 /** The decision with everything that starts the task. Its authority has been checked. */
 export function planDispatch(view: DispatchView, input: DispatchInput, settled: readonly InboxItem[], decision: PlannedDecision): Planned {
@@ -104,7 +102,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   const taskId = adopted?.task.id ?? makeId("tsk", decision.id);
   const authority = adopted?.authority ?? decision.authority;
   const { trigger } = first;
-  const threadId = inRoot(first) ? threadIdOf(trigger.source, trigger.place, topicKeyOf(taskId)) : first.threadId;
+  const threadId = isRoot(first) ? threadIdOf(trigger.source, trigger.place, `topic:${taskId}`) : first.threadId;
   const tainted =
     triggers.some((item) => taints(item.trigger.principal)) || settled.some((item) => item.kind === "report" && item.report.tainted);
   const hops = Math.max(...triggers.map((item) => item.trigger.hops));
@@ -112,7 +110,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     ...startOf(wanted, taskId, decision.id, first, view.nowMs),
     quote: {
       // In a topic the asking row has an id of its own.
-      triggerId: inRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
+      triggerId: isRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
       from: speakerOf(trigger),
       text: trigger.text,
     },
@@ -308,14 +306,14 @@ export function flippedTo(
   progress: ReadonlyMap<string, { act: string | null; target: { chain: string } | null }>,
   item: InboxItem,
 ): string | null {
-  if (item.kind !== "trigger" || inRoot(item)) return null;
+  if (item.kind !== "trigger" || isRoot(item)) return null;
   for (const [id, { act, target }] of progress)
     if (act === "dispatch" && target !== null && view.items.get(id)?.threadId === item.threadId) return makeId("tsk", target.chain);
   return null;
 }
 
 function opening(first: QueuedTrigger, threadId: string, taskId: string, title: string, decisionId: string): RouterEffect[] {
-  if (!inRoot(first)) return [subscribeTo(first, taskId, decisionId)];
+  if (!isRoot(first)) return [subscribeTo(first, taskId, decisionId)];
   const { trigger, verdict } = first;
   return [
     // The root first: a topic mirrors its rows into a root that knows it.
@@ -334,7 +332,7 @@ const subscribeTo = (item: QueuedTrigger, taskId: string, decisionId: string): R
 function otherThreads(triggers: readonly QueuedTrigger[], first: QueuedTrigger): QueuedTrigger[] {
   const byThread = new Map<string, QueuedTrigger>();
   for (const item of triggers) {
-    if (inRoot(item) || item.threadId === first.threadId) continue;
+    if (isRoot(item) || item.threadId === first.threadId) continue;
     const known = byThread.get(item.threadId);
     if (known === undefined || item.seq < known.seq) byThread.set(item.threadId, item);
   }
@@ -344,7 +342,7 @@ function otherThreads(triggers: readonly QueuedTrigger[], first: QueuedTrigger):
 /** Further triggers of a root stay in the root, so their words are handed over. */
 const rootRest = (triggers: readonly QueuedTrigger[], first: QueuedTrigger, taskId: string, authority: Authority): RouterEffect[] =>
   triggers
-    .filter((item) => item !== first && inRoot(item))
+    .filter((item) => item !== first && isRoot(item))
     .map((item) => ({
       kind: "tell",
       taskId,

@@ -112,6 +112,9 @@ export function stripMarkers(text: string): string {
 /** Known before the decision is made: a draft of the words has it too. */
 export const outboundIdOf = (threadId: string, decisionId: string, part = ""): string => childId("out", threadId, decisionId, part);
 
+/** What a call became: a decision, with what its model hears of it, or the reason why not. */
+export type Planned = { decision: PlannedDecision; result: object } | { refused: string };
+
 /** [RD16] A `post` of a decision, to where a row of ours sends it, in the manner of its source. */
 export function postEffect(
   decisionId: string,

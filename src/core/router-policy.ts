@@ -9,7 +9,7 @@ import { judge } from "./gate.ts";
 import { makeId } from "./ids.ts";
 import type { QueuedTrigger } from "./router.ts";
 import { whereAsked } from "./router-destination.ts";
-import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { chatPrefix, ruleWords } from "./router-policy-words.ts";
 import { visible } from "./structured.ts";
 
@@ -29,8 +29,6 @@ export type PolicyAct =
 
 /** A preview is about what the owner has in mind now. */
 const proposalMs = 60 * 60_000;
-
-type Planned = { decision: PlannedDecision; result: object } | { refused: string };
 
 /** [RD9] Shown first, saved only when an owner confirms that very proposal in its own thread, in their own words, within the hour. */
 export function planPolicy(

@@ -5,7 +5,7 @@ import { excerpt } from "./context.ts";
 import { ownerOf } from "./ids.ts";
 import type { InboxItem } from "./router.ts";
 import { safeId } from "./router-calls.ts";
-import { type PlannedDecision, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, stripMarkers } from "./router-plan.ts";
 
 /** [RD12] A proposal is named by the report that told of it; what is of the public's making waits for a person. */
 export function planRelease(
@@ -13,7 +13,7 @@ export function planRelease(
   input: Extract<RouterCall, { tool: "release" }>["input"],
   settled: readonly InboxItem[],
   decision: PlannedDecision,
-): { decision: PlannedDecision; result: object } | { refused: string } {
+): Planned {
   const { proposal, verdict } = input;
   const told = settled.find((item) => item.kind === "report" && item.report.offer === proposal);
   const threadId = ownerOf(proposal, "thr");

@@ -4,7 +4,7 @@ import type { RouterCall } from "../protocol/router-tools.ts";
 import { asRouter, taints } from "./authority.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedTrigger } from "./router.ts";
 import { chooseMachine, chooseProfile } from "./router-dispatch.ts";
-import { type PlannedDecision, type RouterEffect, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { isSameWork } from "./same-work.ts";
 
 type ResolveInput = Extract<RouterCall, { tool: "resolve" }>["input"];
@@ -19,7 +19,7 @@ export function planResolve(
   task: KnownTask,
   settled: readonly InboxItem[],
   decision: PlannedDecision,
-): { decision: PlannedDecision; result: object } | { refused: string } {
+): Planned {
   if (isOpen(task)) return { refused: `${task.id} is still open (${task.status}): use deliver or cancel.` };
   const by = asRouter(view.agentName, decision.authority);
   const about = { ...decision, taskId: task.id, threadId: task.threadId };

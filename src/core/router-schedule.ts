@@ -9,7 +9,7 @@ import { excerpt } from "./context.ts";
 import { makeId } from "./ids.ts";
 import type { QueuedTrigger } from "./router.ts";
 import { whereScheduled } from "./router-destination.ts";
-import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { localTime, nextDue, readTime, scheduleIdOf, timeWords, triggerOfRun } from "./schedule.ts";
 
 export type ScheduleCall = Extract<RouterCall, { tool: "schedule" }>["input"];
@@ -99,7 +99,7 @@ export function planSchedule(
   input: ScheduleCall,
   said: QueuedTrigger,
   decision: PlannedDecision,
-): { decision: PlannedDecision; result: object } | { refused: string } {
+): Planned {
   const { trigger } = said;
   const name = stripMarkers(input.name).replace(/\s+/g, " ").trim();
   const own = view.schedules.find((each) => each.id === scheduleIdOf(trigger.threadId, name));

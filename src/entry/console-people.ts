@@ -7,7 +7,7 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { endpointId, personId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import { listEndpoints } from "../storage/console-reads.ts";
-import { createEnrolmentCode } from "../storage/enrolment.ts";
+import { createEnrolmentCode, revokeMachine } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { createInvite, listPeople, personById, revokePerson } from "../storage/people.ts";
 import type { ConsoleEnv } from "./console-access.ts";
@@ -64,10 +64,7 @@ machinesDoor.post("/enrolment", async (c) => {
 machinesDoor.post("/:id/revoke", async (c) => {
   const id = idOf(c, endpointId, "machine");
   await withdraw({
-    record: fromD1(c.env.DB, async (db) => {
-      const row = db.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2").bind(Date.now(), id);
-      if ((await row.run()).meta.changes === 0) throw new Fault("not_found", `There is no machine ${id}.`);
-    }),
+    record: fromD1(c.env.DB, (db) => revokeMachine(db, id, Date.now())),
     object: () => remote(c.env.ENDPOINT.getByName(id).revoke({ by: operator.name })),
     closed: "The machine's connection is closed and it gets no more commands",
   });

@@ -4,7 +4,7 @@ import type { z } from "zod/mini";
 import { enrolRequest, type enrolResponse } from "../protocol/daemon-frames.ts";
 import { Fault } from "../protocol/fault.ts";
 import { endpointId } from "../protocol/ids.ts";
-import { redeemEnrolmentCode } from "../storage/enrolment.ts";
+import { machineById, redeemEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { requireStrongKey } from "../tools/machine-key.ts";
 import type { AppEnv } from "./app.ts";
@@ -37,16 +37,12 @@ daemonDoor.get("/api/daemon/connect", async (c) => {
   const wrong = noUpgrade(c, "Connect here with a WebSocket: run the daemon.");
   if (wrong !== null) return wrong;
   const id = endpointId.safeParse(c.req.query("endpoint"));
-  const row = id.success
-    ? await fromD1(c.env.DB, (db) =>
-        db
-          .prepare("SELECT name, revoked_ms FROM endpoints WHERE id = ?")
-          .bind(id.data)
-          .first<{ name: string; revoked_ms: number | null }>(),
-      )
-    : null;
-  if (!id.success || !row) throw new Fault("not_found", "No such machine is enrolled here. Enrol it with a code from the console.");
-  if (row.revoked_ms !== null)
-    return c.json({ error: "gone", message: `${row.name} was revoked. Enrol it again with a code from the console.`, retry: "never" }, 410);
+  const machine = id.success ? await fromD1(c.env.DB, (db) => machineById(db, id.data)) : null;
+  if (!id.success || !machine) throw new Fault("not_found", "No such machine is enrolled here. Enrol it with a code from the console.");
+  if (machine.revokedMs !== null)
+    return c.json(
+      { error: "gone", message: `${machine.name} was revoked. Enrol it again with a code from the console.`, retry: "never" },
+      410,
+    );
   return c.env.ENDPOINT.getByName(id.data).fetch(c.req.raw);
 });

@@ -1,5 +1,6 @@
-// Enrolment codes: shown once, kept as a hash, used once within ten minutes. What redeems one is a machine's own key.
+// Enrolment codes: shown once, kept as a hash, used once within ten minutes. What redeems one is a machine's own key. And what is enrolled.
 import { makeId, sha256Hex } from "../core/ids.ts";
+import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 
 /** No 0, O, 1, I or L: people read these aloud and type them. */
@@ -72,4 +73,17 @@ async function freeName(db: D1Database, wanted: string, endpointId: string): Pro
     const name = `${wanted.slice(0, 60 - suffix.length)}${suffix}`;
     if (!taken.has(name.toLowerCase())) return name;
   }
+}
+
+/** The machine of an id, revoked ones too; null when none was enrolled. */
+export const machineById = (db: D1Database, endpointId: string): Promise<{ name: string; revokedMs: number | null } | null> =>
+  db
+    .prepare("SELECT name, revoked_ms AS revokedMs FROM endpoints WHERE id = ?")
+    .bind(endpointId)
+    .first<{ name: string; revokedMs: number | null }>();
+
+/** Takes a machine's access away for good. Its Endpoint's `revoke` closes the connection. */
+export async function revokeMachine(db: D1Database, endpointId: string, nowMs: number): Promise<void> {
+  const row = db.prepare("UPDATE endpoints SET revoked_ms = IFNULL(revoked_ms, ?1) WHERE id = ?2").bind(nowMs, endpointId);
+  if ((await row.run()).meta.changes === 0) throw new Fault("not_found", `There is no machine ${endpointId}.`);
 }
