@@ -2,12 +2,10 @@ import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { beforeAll, expect, test, vi } from "vitest";
 import type { TaskStart } from "../../src/protocol/task.ts";
 import { migrated } from "../../src/storage/migrations.ts";
+import { scriptModel } from "./router-lab.ts";
 import { bindings, newTask, TestDaemon } from "./test-daemon.ts";
 
 beforeAll(() => migrated(bindings.DB));
-
-const script = (when: string, replies: object[]): Promise<Response> =>
-  fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) });
 
 const startOf = (taskId: string, goal: string, daemon: TestDaemon, name: string): TaskStart => ({
   taskId,
@@ -31,10 +29,13 @@ const status = async (taskId: string) => (await bindings.WORKER_SESSION.getByNam
 test("a worker session's command runs on the machine, its result wakes the next step, and crashes on the way change nothing", async () => {
   const daemon = await TestDaemon.enrol("e2e-run");
   const taskId = newTask();
-  await script(`goal-${taskId}`, [
-    { calls: [{ tool: "run_command", input: { script: "npm test" } }] },
-    { calls: [{ tool: "report", input: { kind: "done", text: "One test fails: adds.", confidence: 0.9 } }] },
-  ]);
+  await scriptModel(
+    [`goal-${taskId}`],
+    [
+      { calls: [{ tool: "run_command", input: { script: "npm test" } }] },
+      { calls: [{ tool: "report", input: { kind: "done", text: "One test fails: adds.", confidence: 0.9 } }] },
+    ],
+  );
   // The machine is away: the command waits, and the card says so.
   await bindings.WORKER_SESSION.getByName(taskId).start(startOf(taskId, `goal-${taskId}`, daemon, "e2e-run"));
   await vi.waitFor(async () => expect(await daemon.stub.describe()).toMatchObject({ waiting: 1 }), 10_000);
@@ -57,7 +58,7 @@ test("a cancelled task is `cancelled` only after the machine answered its stop",
   const daemon = await TestDaemon.enrol("e2e-cancel");
   await daemon.connect();
   const taskId = newTask();
-  await script(`goal-${taskId}`, [{ calls: [{ tool: "run_command", input: { script: "sleep 600" } }] }]);
+  await scriptModel([`goal-${taskId}`], [{ calls: [{ tool: "run_command", input: { script: "sleep 600" } }] }]);
   const worker = bindings.WORKER_SESSION.getByName(taskId);
   await worker.start(startOf(taskId, `goal-${taskId}`, daemon, "e2e-cancel"));
   const { command } = await daemon.next("run");
@@ -74,7 +75,7 @@ test("[W9] with the machine offline the card says so, over an eviction, and the 
   const daemon = await TestDaemon.enrol("e2e-away");
   await daemon.connect();
   const taskId = newTask();
-  await script(`goal-${taskId}`, [{ calls: [{ tool: "run_command", input: { script: "sleep 600" } }] }]);
+  await scriptModel([`goal-${taskId}`], [{ calls: [{ tool: "run_command", input: { script: "sleep 600" } }] }]);
   const worker = bindings.WORKER_SESSION.getByName(taskId);
   await worker.start(startOf(taskId, `goal-${taskId}`, daemon, "e2e-away"));
   const { command } = await daemon.next("run");

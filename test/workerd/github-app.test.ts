@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { callGitHub } from "../../src/channels/github/api.ts";
 import { github } from "../../src/channels/github/index.ts";
 import { type Config, type Env, readConfig } from "../../src/env.ts";
-import type { Fault } from "../../src/protocol/fault.ts";
+import { faultOf } from "./fault-of.ts";
 import { newApp } from "./github-app.ts";
 import { control } from "./github-deliveries.ts";
 
@@ -19,12 +19,6 @@ const withApp = (app: { id: string; privateKey: string }, token: string | null =
   ...config,
   github: { ...config.github, token, app },
 });
-const faultOf = (work: Promise<unknown>): Promise<Fault> =>
-  work.then(
-    () => Promise.reject(new Error("it did not fail")),
-    (error: unknown) => error as Fault,
-  );
-
 describe("a GitHub App", () => {
   test("speaks by the token of its installation, asked for once, with the key as GitHub gives it", async () => {
     const app = await newApp({ "app/one": 11 });

@@ -3,11 +3,10 @@ import { describe, expect, test } from "vitest";
 import { github } from "../../src/channels/github/index.ts";
 import { readMarker } from "../../src/core/marker.ts";
 import { type Env, readConfig } from "../../src/env.ts";
-import type { Fault } from "../../src/protocol/fault.ts";
+import { faultOf } from "./fault-of.ts";
+import { control } from "./github-deliveries.ts";
 
 const config = readConfig(env as unknown as Env);
-const control = (path: string, body?: unknown) =>
-  fetch(`http://github.test/control/${path}`, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
 type Comment = { id: number; body: string };
 const commentsOf = async (place: string): Promise<Comment[]> =>
   (await control(`comments?place=${encodeURIComponent(place)}&number=12`)).json();
@@ -19,12 +18,6 @@ const message = (place: string, text = "Two tests fail.", threadKey = "issue:12"
   place,
   threadKey,
 });
-const faultOf = async (work: Promise<unknown>): Promise<Fault> =>
-  work.then(
-    () => Promise.reject(new Error("it did not fail")),
-    (error: unknown) => error as Fault,
-  );
-
 describe("sending", () => {
   test("posts one comment with its marker and the headers that GitHub asks for, and returns its number", async () => {
     const place = "send/ok";

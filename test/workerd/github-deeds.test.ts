@@ -4,12 +4,11 @@ import { describe, expect, test } from "vitest";
 import { github } from "../../src/channels/github/index.ts";
 import { readMarker } from "../../src/core/marker.ts";
 import { type Env, readConfig } from "../../src/env.ts";
-import type { Fault } from "../../src/protocol/fault.ts";
 import type { Deed } from "../../src/protocol/thread.ts";
+import { faultOf } from "./fault-of.ts";
+import { control } from "./github-deliveries.ts";
 
 const config = readConfig(env as unknown as Env);
-const control = (path: string, body?: unknown) =>
-  fetch(`http://github.test/control/${path}`, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
 const misbehave = (on: string, faults: (string | null)[], retryAfter?: number) =>
   control("faults", { on, faults, ...(retryAfter === undefined ? {} : { retryAfter }) });
 type Pull = { number: number; title: string; body: string; head: { ref: string }; base: { ref: string }; draft: boolean };
@@ -25,12 +24,6 @@ const message = (place: string, deed: Deed, threadKey: string, id = "out_abc-def
   threadKey,
 });
 const pullIn = (place: string, id?: string) => message(place, pull, `branch:${head}`, id);
-const faultOf = async (work: Promise<unknown>): Promise<Fault> =>
-  work.then(
-    () => Promise.reject(new Error("it did not fail")),
-    (error: unknown) => error as Fault,
-  );
-
 describe("a pull request", () => {
   test("is opened from the branch with our marker, and found again, also when it was closed", async () => {
     const place = "pulls/ok";

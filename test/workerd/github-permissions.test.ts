@@ -3,11 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { Actor, Draft } from "../../src/channels/github/draft.ts";
 import { isOfTeam, type Lookup, principalOf } from "../../src/channels/github/permissions.ts";
 import { type Env, readConfig } from "../../src/env.ts";
+import { control } from "./github-deliveries.ts";
 
 const { github } = readConfig(env as unknown as Env);
 const place = "perm/app";
-const control = (path: string, body?: unknown) =>
-  fetch(`http://github.test/control/${path}`, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
 const grant = (login: string, permission: string, roleName?: string) =>
   control("permission", { place, login, permission, ...(roleName ? { roleName } : {}) });
 const asked = async (login: string): Promise<number> =>

@@ -8,15 +8,14 @@ import type { ModelMessage, ModelPiece, ModelRequest } from "../../src/protocol/
 import { routerTools } from "../../src/protocol/router-tools.ts";
 import { workerTools } from "../../src/protocol/worker-tools.ts";
 import { aiBinding } from "../support/ai-binding.ts";
+import { faultOf } from "./fault-of.ts";
+import { scriptModel } from "./router-lab.ts";
 
 type Reply = Record<string, unknown>;
 
 let count = 0;
 const unique = (): string => `contract-${Date.now().toString(36)}-${++count}`;
 
-const script = async (when: string, replies: Reply[]): Promise<void> => {
-  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
-};
 const requestsOf = async (token: string): Promise<string[]> =>
   (await (await fetch(`http://model.test/control/requests?contains=${token}`)).json()) as string[];
 
@@ -74,15 +73,6 @@ const request = (text: string, over: Partial<ModelRequest> = {}): ModelRequest =
 
 const call = (modelConfig: ModelConfig, asked: ModelRequest, timeoutMs = 10_000) => createModel(modelConfig).call(asked, { timeoutMs });
 
-const faultOf = async (promise: Promise<unknown>): Promise<Fault> => {
-  const error = await promise.then(
-    () => null,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof Fault)) throw new Error(`Expected a Fault, got ${String(error)}`);
-  return error;
-};
-
 const goal = (asked: string): ModelMessage => ({
   role: "user",
   text: renderMessage({ step: 1, of: 15 }, [
@@ -101,7 +91,8 @@ const goal = (asked: string): ModelMessage => ({
 
 describe.each([...Object.keys(settings), "offline"])("Provider %s", (provider) => {
   const made = settings[provider] ?? offline;
-  const ready = (token: string, replies: Reply[]): Promise<void> => (provider === "offline" ? Promise.resolve() : script(token, replies));
+  const ready = (token: string, replies: Reply[]): Promise<void> =>
+    provider === "offline" ? Promise.resolve() : scriptModel([token], replies);
 
   it("answers with calls whose ids are unique and whose input fits the tools' schemas", async () => {
     const token = unique();
@@ -222,7 +213,7 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
     if (reply.fault === "duplicate_ids" && provider === "workers-ai, older model") return;
     if (reply.fault === "garbage" && binding) return;
     const token = unique();
-    await script(token, [reply]);
+    await scriptModel([token], [reply]);
     const fault = await faultOf(call(made, request(token)));
     expect({ kind: fault.kind, retry: fault.retry }).toEqual({ kind, retry });
     expect(fault.message).toMatch(message);
@@ -248,7 +239,7 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
         ],
       };
       const token = unique();
-      await script(token, [answer, { ...answer, fault, at }]);
+      await scriptModel([token], [answer, { ...answer, fault, at }]);
       const whole = await call(made, request(token));
       const ended = await call(made, request(token), fault === "hang" ? 300 : 10_000).then(
         (reply) => ({ reply }),
@@ -272,7 +263,7 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
 
   it("a body that is cut off is asked for again later", async () => {
     const token = unique();
-    await script(token, [{ fault: "cut", text: "a long answer that is cut in the middle of it" }]);
+    await scriptModel([token], [{ fault: "cut", text: "a long answer that is cut in the middle of it" }]);
     const fault = await faultOf(call(made, request(token)));
     expect(["provider", "unavailable"]).toContain(fault.kind);
     expect(fault.retry).toBe("later");
@@ -284,7 +275,7 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
       [20_000, 150],
     ] as const) {
       const token = unique();
-      await script(token, [{ fault: "hang" }]);
+      await scriptModel([token], [{ fault: "hang" }]);
       const started = Date.now();
       const fault = await faultOf(call({ ...made, timeoutMs: ofSettings }, request(token), timeoutMs));
       expect({ kind: fault.kind, retry: fault.retry }).toEqual({ kind: "timeout", retry: "later" });
@@ -294,23 +285,26 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
 
   it("cached tokens are told", async () => {
     const token = unique();
-    await script(token, [{ text: "hello" }]);
+    await scriptModel([token], [{ text: "hello" }]);
     expect((await call(made, request(token))).usage).toEqual({ inputTokens: 100, cachedTokens: 60, outputTokens: 20 });
   });
 });
 
 describe("[L1] [R21] A stream that is cut at any of its bytes", () => {
   const fixture = async (path: string, token: string): Promise<Uint8Array> => {
-    await script(token, [
-      {
-        text: "Grüße 🎉",
-        calls: [
-          { tool: "reply", input: { settles: ["trg_a"], text: "Done – «ja» 🎉" } },
-          { tool: "record", input: { settles: ["trg_b"], reason: "kept" } },
-        ],
-        pieceChars: 9,
-      },
-    ]);
+    await scriptModel(
+      [token],
+      [
+        {
+          text: "Grüße 🎉",
+          calls: [
+            { tool: "reply", input: { settles: ["trg_a"], text: "Done – «ja» 🎉" } },
+            { tool: "record", input: { settles: ["trg_b"], reason: "kept" } },
+          ],
+          pieceChars: 9,
+        },
+      ],
+    );
     const body = JSON.stringify({ stream: true, stream_options: { include_usage: true }, token });
     return new Uint8Array(await (await fetch(`http://model.test/v1${path}`, { method: "POST", body })).arrayBuffer());
   };
@@ -372,17 +366,20 @@ describe("Faults of a server", () => {
 
   it("usage that the server does not tell is null, not zero", async () => {
     const token = unique();
-    await script(token, [{ text: "hello", usage: null }]);
+    await scriptModel([token], [{ text: "hello", usage: null }]);
     expect((await call(config(), request(token))).usage).toBeNull();
   });
 
   it("a server that cannot stream and answers whole is understood as well", async () => {
     const token = unique();
     const answer = { text: "hello", calls: [{ tool: "record", input: { settles: ["trg_a"], reason: "r" } }] };
-    await script(token, [
-      { ...answer, whole: true },
-      { ...answer, whole: true, fault: "cut" },
-    ]);
+    await scriptModel(
+      [token],
+      [
+        { ...answer, whole: true },
+        { ...answer, whole: true, fault: "cut" },
+      ],
+    );
     const pieces: ModelPiece[] = [];
     const reply = await createModel(config()).call(request(token), { timeoutMs: 5_000, onPiece: (piece) => pieces.push(piece) });
     expect(reply).toMatchObject({ text: "hello", calls: [{ tool: "record", input: answer.calls[0]?.input }], finish: "tools" });
@@ -394,16 +391,19 @@ describe("Faults of a server", () => {
 
   it("arguments that are no JSON, do not fit, or name no tool come back as they are, for the caller to refuse", async () => {
     const token = unique();
-    await script(token, [
-      {
-        calls: [
-          { tool: "dispatch", rawInput: '{"settles": ["trg_a' },
-          { tool: "record", input: { settles: "not a list" } },
-          { tool: "launch_rocket", input: { at: 1 } },
-          { tool: "record", rawInput: '{"__proto__": {"polluted": true}}' },
-        ],
-      },
-    ]);
+    await scriptModel(
+      [token],
+      [
+        {
+          calls: [
+            { tool: "dispatch", rawInput: '{"settles": ["trg_a' },
+            { tool: "record", input: { settles: "not a list" } },
+            { tool: "launch_rocket", input: { at: 1 } },
+            { tool: "record", rawInput: '{"__proto__": {"polluted": true}}' },
+          ],
+        },
+      ],
+    );
     const { calls } = await call(config(), request(token));
     expect(calls.map(({ tool, input }) => ({ tool, input }))).toEqual([
       { tool: "dispatch", input: '{"settles": ["trg_a' },
@@ -422,14 +422,17 @@ describe("Arguments that are nested without end", () => {
     const token = unique();
     const deep = `{"settles":${open.repeat(15_000)}1${close.repeat(15_000)}}`;
     const words = { settles: ["trg_a-b"], reason: `\\"${open.repeat(500)}` };
-    await script(token, [
-      {
-        calls: [
-          { tool: "record", rawInput: deep },
-          { tool: "record", input: words },
-        ],
-      },
-    ]);
+    await scriptModel(
+      [token],
+      [
+        {
+          calls: [
+            { tool: "record", rawInput: deep },
+            { tool: "record", input: words },
+          ],
+        },
+      ],
+    );
     const { calls } = await call(config(), request(token));
     expect(calls.map(({ input }) => input)).toEqual([deep, words]);
     expect(JSON.stringify(calls).length).toBeGreaterThan(deep.length);
@@ -439,7 +442,7 @@ describe("Arguments that are nested without end", () => {
 describe("The request", () => {
   it("has the system prompt, every message in its role, calls with their results, and the tools as JSON schemas", async () => {
     const token = unique();
-    await script(token, [{ text: "ok" }]);
+    await scriptModel([token], [{ text: "ok" }]);
     await call(
       config(),
       request("", {
@@ -528,7 +531,7 @@ describe("The request", () => {
 
   it("starts with the same bytes when the transcript grows: providers can cache it", async () => {
     const token = unique();
-    await script(token, [{ text: "one" }, { text: "two" }]);
+    await scriptModel([token], [{ text: "one" }, { text: "two" }]);
     const messages: ModelMessage[] = [{ role: "user", text: token }];
     await call(config(), request("", { messages }));
     await call(
@@ -544,7 +547,7 @@ describe("The request", () => {
 describe("A request to Anthropic", () => {
   it("marks the constant head and the end of the transcript for the prompt cache, and sends no input that is not an object", async () => {
     const token = unique();
-    await script(token, [{ text: "ok" }]);
+    await scriptModel([token], [{ text: "ok" }]);
     const messages: ModelMessage[] = [
       { role: "user", text: token },
       { role: "assistant", text: "", calls: [{ callId: "c1", tool: "recall", input: "{broken" }] },

@@ -12,15 +12,13 @@ import { recentTriggers } from "../../src/storage/recent-triggers.ts";
 import { owner, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { commentOn, deliver, person } from "./github-deliveries.ts";
+import { scriptModel } from "./router-lab.ts";
 
 const objects = env as unknown as Env;
 const token = `mute${Date.now().toString(36)}`;
 const place = "mute/app";
 
 type Call = { tool: string; input: object };
-async function script(when: string[], replies: { calls: Call[] }[]): Promise<void> {
-  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
-}
 /** Bodies of the models' requests, of the router and of workers, that hold a word. */
 const requests = async (word: string): Promise<string[]> =>
   (await (await fetch(`http://model.test/control/requests?contains=${word}`)).json()) as string[];
@@ -60,7 +58,7 @@ const dependabotPull = (number: number, title: string) => {
 /** What the owner says in the widget goes to the deployment's router through its thread. */
 async function ownerSays(name: string, text: string, call: (settles: string[]) => Call): Promise<string> {
   const trigger = { ...triggerOf({ name: `${token}${name}`, by: { ...owner, id: `prs_${token}` }, text }), kind: "message" };
-  await script(["ask_human", trigger.id], [{ calls: [call([trigger.id])] }]);
+  await scriptModel(["ask_human", trigger.id], [{ calls: [call([trigger.id])] }]);
   await objects.THREAD.getByName(trigger.threadId).append({
     trigger,
     verdict: { outcome: "request", rule: "web.message", reason: "asked" },
@@ -81,7 +79,7 @@ async function followIssue(): Promise<string> {
   if (row?.kind !== "trigger") throw new Error("the comment was not stored");
   const { trigger } = row;
   const wait = { tool: "wait", input: { reason: "" } };
-  await script(
+  await scriptModel(
     ["run_command", `Work. ${token}`],
     Array.from({ length: 12 }, () => ({ calls: [wait] })),
   );

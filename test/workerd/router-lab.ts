@@ -105,7 +105,7 @@ export type ScriptedReply = {
 const control = async (path: string, init?: RequestInit): Promise<Response> => fetch(`http://model.test/control/${path}`, init);
 
 /** What any mind's model answers to requests that hold all of `when`, in order. */
-export async function scriptModel(when: string[], replies: ScriptedReply[]): Promise<void> {
+export async function scriptModel(when: string[], replies: readonly object[]): Promise<void> {
   await (await control("script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
 }
 

@@ -12,17 +12,13 @@ import { recallObject } from "../../src/storage/recall.ts";
 import { member, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import { asOperator, bindings as objects, ok } from "./console-support.ts";
+import { script } from "./router-lab.ts";
 
 const router = () => objects.ROUTER.getByName(routerName);
 const halfMinuteMs = 30_000;
 let count = 0;
 const unique = (): string => `sch${Math.floor(performance.now()).toString(36)}n${++count}`;
-type Call = { tool: string; input: object };
 
-const script = async (when: string[], replies: { calls: Call[] }[]): Promise<void> => {
-  const init = { method: "POST", body: JSON.stringify({ when: ["ask_human", ...when], replies }) };
-  await (await fetch("http://model.test/control/script", init)).arrayBuffer();
-};
 const lineOf = async (name: string): Promise<ScheduleLine | undefined> =>
   (await router().schedules()).schedules.find((each) => each.name === name);
 const rowsIn = async (threadId: string): Promise<ThreadRow[]> =>

@@ -10,18 +10,16 @@ import type { TaskStart } from "../../src/protocol/task.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { member, triggerOf } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
-import { holdsAtRest } from "./router-lab.ts";
+import { holdsAtRest, scriptModel } from "./router-lab.ts";
 
 const objects = env as unknown as Env;
 let count = 0;
 const unique = (): string => `sub${Date.now().toString(36)}n${++count}`;
 type Call = { tool: string; input: object };
 
-async function script(when: string[], replies: { calls: Call[]; delayMs?: number }[]): Promise<void> {
-  await (await fetch("http://model.test/control/script", { method: "POST", body: JSON.stringify({ when, replies }) })).arrayBuffer();
-}
-const workerScript = (token: string, replies: { calls: Call[]; delayMs?: number }[]) => script(["run_command", `Work. ${token}`], replies);
-const routerScript = (token: string, replies: { calls: Call[] }[]) => script(["ask_human", token], replies);
+const workerScript = (token: string, replies: { calls: Call[]; delayMs?: number }[]) =>
+  scriptModel(["run_command", `Work. ${token}`], replies);
+const routerScript = (token: string, replies: { calls: Call[] }[]) => scriptModel(["ask_human", token], replies);
 const requests = async (tool: string, token: string): Promise<string[]> =>
   ((await (await fetch(`http://model.test/control/requests?contains=${encodeURIComponent(token)}`)).json()) as string[]).filter((body) =>
     body.includes(`"${tool}"`),
@@ -178,7 +176,7 @@ test("[RD8] [W22] a reply in a finished topic opens the task again: it knows wha
   await evictDurableObject(objects.WORKER_SESSION.getByName(taskId) as never);
   const reply = issueTrigger(`${a}-reply`, a, `and the other half too ${a}`);
   await routerScript(reply.id, [{ calls: [{ tool: "resolve", input: { settles: [reply.id], task: taskId, how: "reopen" } }] }]);
-  await script(["run_command", `Work. ${a}`, "and the other half too"], [{ calls: [wait] }, { calls: [done(`second result ${a}`)] }]);
+  await scriptModel(["run_command", `Work. ${a}`, "and the other half too"], [{ calls: [wait] }, { calls: [done(`second result ${a}`)] }]);
   await until("the thread is the router's again", async () =>
     (await threadEvents(asked.threadId)).some((event) => event.kind === "thread.unsubscribed"),
   );
