@@ -22,7 +22,10 @@ export function readCall(call: ModelReply["calls"][number]): RouterCall | { prob
   };
 }
 
-export const safeId = (id: string): string => (/^(?:[a-z]+_[a-z0-9-]{1,60}|\d{1,9}\.\d{1,4})$/.test(id) ? id : "an id that is none");
+/** Whether a text can be the id of an object, or the name of an item of a turn. */
+export const isId = (text: string): boolean => /^(?:[a-z]+_[a-z0-9-]{1,60}|\d{1,9}\.\d{1,4})$/.test(text);
+
+export const safeId = (id: string): string => (isId(id) ? id : "an id that is none");
 
 /** [RD11] Words that are too long for their channel come back once, while the turn has a step left; then they are cut by code. */
 export function tooLong(

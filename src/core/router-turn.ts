@@ -7,7 +7,7 @@ import type { FoundKind } from "../protocol/router-tools.ts";
 import { teamAudience } from "./audience.ts";
 import { isRecord } from "./json.ts";
 import type { InboxItem } from "./router.ts";
-import { readCall } from "./router-calls.ts";
+import { isId, readCall } from "./router-calls.ts";
 import type { StepOutcome } from "./router-decide.ts";
 import { undecidedProblem } from "./router-items.ts";
 
@@ -57,10 +57,7 @@ export function stepMessages(
     sent.push({ role: "tool", callId: call.callId, tool: call.tool, output });
     const keptCall = keptCalls[i] ?? call;
     const notKept = options.team && read?.tainting === true;
-    const id =
-      typeof call.input.id === "string" && /^(?:[a-z]+_[a-z0-9-]{1,60}|\d{1,9}\.\d{1,4})$/.test(call.input.id)
-        ? call.input.id
-        : "an object";
+    const id = typeof call.input.id === "string" && isId(call.input.id) ? call.input.id : "an object";
     const about = { role: "tool" as const, callId: keptCall.callId, tool: keptCall.tool };
     if (notKept) kept.push({ ...about, output: `(public text, read as ${id}; not kept)` });
     else kept.push({ ...about, output, ...(isOfSome(read) ? { later: laterWords(call.tool, id) } : {}) });
