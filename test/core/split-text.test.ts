@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { splitPieces, splitText, type Unit } from "../../src/core/split-text.ts";
+import { fitBytes, splitPieces, splitText, type Unit } from "../../src/core/split-text.ts";
 
 const size = (text: string, unit: Unit): number => (unit === "utf16" ? text.length : new TextEncoder().encode(text).length);
 const bodies = (text: string, limit: number, unit?: Unit): string =>
@@ -146,4 +146,18 @@ test("a small limit gives up the fences rather than the text or the limit", () =
       },
     ),
   );
+});
+
+test("the beginning that fits is the longest one of so many bytes, and ends between two code points", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme", maxLength: 40 }), fc.integer({ min: 0, max: 120 }), (text, bytes) => {
+      const fitting = fitBytes(text, bytes);
+      expect(text.startsWith(fitting)).toBe(true);
+      expect(size(fitting, "utf8")).toBeLessThanOrEqual(bytes);
+      const next = [...text.slice(fitting.length)][0] ?? "";
+      expect(next === "" || size(fitting + next, "utf8") > bytes).toBe(true);
+    }),
+  );
+  expect(fitBytes("a\ud83d\ude00b", 4)).toBe("a");
+  expect(fitBytes("anything", -1)).toBe("");
 });
