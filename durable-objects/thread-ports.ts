@@ -1,15 +1,17 @@
 // What a Thread gives to the pages on its sockets, and the manner of its channel.
-import { channelOf } from "../src/channels/registry.ts";
+import { carrierOf, channelOf } from "../src/channels/registry.ts";
 import type { PagePorts } from "../src/channels/web-page.ts";
 import { webAudience } from "../src/core/audience.ts";
 import { taints } from "../src/core/authority.ts";
 import { fitManner, mannerOf } from "../src/core/manners.ts";
-import { type Env, modelProblem, readConfig } from "../src/env.ts";
+import { type Config, type Env, modelProblem, readConfig } from "../src/env.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { ThreadRpc } from "../src/protocol/rpc.ts";
+import { personOf } from "../src/storage/accounts.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { admitAtPage, judgeAtPage } from "../src/storage/page-door.ts";
 import type { ThreadRoom } from "../src/storage/thread-room.ts";
+import type { ThreadAbout } from "../src/storage/thread-store.ts";
 
 /** What a page shows of older replies is not that much. */
 const shownMarks = 200;
@@ -45,6 +47,10 @@ export function pagePorts(
     press: (actId, by, frame, atMs) => room.press({ id: actId, by, frame, atMs }),
   };
 }
+
+/** The thread's channel, bound to it. */
+export const carrierIn = (env: Env, config: Config, { source, place, threadKey }: ThreadAbout) =>
+  carrierOf(source, { place, threadKey }, config, (login) => personOf(env.DB, login, Date.now()));
 
 /** A text as the channel of its thread may say it. */
 export function inManner(text: string, source: string): string {

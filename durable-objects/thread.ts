@@ -1,6 +1,6 @@
 // One thread: its ordered log, who follows it, what was said in it, and for a root the sockets of its widget page.
 import { DurableObject } from "cloudflare:workers";
-import { carrierOf, channelOf } from "../src/channels/registry.ts";
+import { channelOf } from "../src/channels/registry.ts";
 import { answerFrame, sendMissed } from "../src/channels/web-page.ts";
 import { readSocketGrant, refuseUpgrade, WidgetSockets } from "../src/channels/web-sockets.ts";
 import { deliveryOf, duplicateOf, topicThreadIdOf } from "../src/core/thread.ts";
@@ -21,7 +21,7 @@ import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
-import { inManner, pagePorts } from "./thread-ports.ts";
+import { carrierIn, inManner, pagePorts } from "./thread-ports.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 
@@ -45,7 +45,7 @@ export class Thread extends DurableObject<Env> implements ThreadRpc {
 
   #open(): ThreadRoom {
     this.#opened ??= new ThreadRoom(this.ctx.storage, this.env, this.#id, {
-      carrier: ({ source, place, threadKey }) => carrierOf(source, { place, threadKey }, this.#config),
+      carrier: (about) => carrierIn(this.env, this.#config, about),
       broadcast: (frame) => this.#broadcast(frame),
       catchingUp: () => this.#sockets.catchingUp,
     });

@@ -137,8 +137,8 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
     return { status: this.#started().card.status };
   }
 
-  async accept({ by, accepted, merged }: Parameters<WorkerSessionRpc["accept"]>[0]): Promise<void> {
-    this.#loop.decide(() => acceptTask(this.#started(), by, accepted, merged));
+  async accept({ by, accepted, merged, reacted }: Parameters<WorkerSessionRpc["accept"]>[0]): Promise<void> {
+    this.#loop.decide(() => acceptTask(this.#started(), by, accepted, merged ?? reacted));
     this.#loop.kick();
   }
 

@@ -16,7 +16,7 @@ import { planChange } from "./router-change.ts";
 import { withTask } from "./router-destination.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
 import { inForm, placeOf } from "./router-manner.ts";
-import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
+import { outcomeOf, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
 import { planRemember } from "./router-remember.ts";
@@ -218,7 +218,7 @@ function say(
     const long = tooLong(view, settled, place.source, report.report.text);
     if (long !== null) return long;
     const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
-    const post = postEffect(id, { ...placeOf(view, report), hops: place.hops }, "relay", report.report.text);
+    const post = postEffect(id, { ...placeOf(view, report), hops: place.hops }, "relay", report.report.text, outcomeOf(report.report));
     return {
       decision: { ...decision, taskId: report.report.taskId, threadId: report.threadId, effects: [post] },
       result: { sent: post.input.id },
@@ -232,7 +232,7 @@ function say(
   const to = target ? withTask(place, target.threadId) : place;
   const post = postEffect(id, to, "reply", text, {
     ...(trigger === undefined ? {} : { triggerId: trigger.id }),
-    ...(report === undefined ? {} : { taskId: report.report.taskId, reportId: report.id }),
+    ...(report === undefined ? {} : { taskId: report.report.taskId, reportId: report.id, ...outcomeOf(report.report) }),
   });
   return {
     decision: { ...decision, threadId: to.threadId, effects: [post], ...(target ? { chain: target.chain } : {}) },

@@ -6,7 +6,7 @@ import type { Authority, Lane } from "../protocol/principal.ts";
 import type { RouterTool } from "../protocol/router-tools.ts";
 import type { ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
 import type { Speculation } from "../protocol/speculation.ts";
-import type { TaskStart } from "../protocol/task.ts";
+import type { Report, TaskStart } from "../protocol/task.ts";
 import type { OutboundIntent, OutboundState } from "../protocol/thread.ts";
 import { laneOf } from "./authority.ts";
 import { childId, makeId } from "./ids.ts";
@@ -121,7 +121,7 @@ export function postEffect(
   { source, hops, ...named }: Destination,
   kind: OutboundIntent["kind"],
   text: string,
-  about: { triggerId?: string; taskId?: string; reportId?: string; part?: string } = {},
+  about: { triggerId?: string; taskId?: string; reportId?: string; outcome?: true; part?: string } = {},
 ): Extract<RouterEffect, { kind: "post" }> {
   const { part, ...links } = about;
   return {
@@ -138,6 +138,10 @@ export function postEffect(
     },
   };
 }
+
+/** Words about how a task ended say so: who reacts to them judges that. */
+export const outcomeOf = ({ kind }: Pick<Report, "kind">): { outcome?: true } =>
+  kind === "done" || kind === "failed" ? { outcome: true } : {};
 
 /** The outbound ids of what decisions say. */
 export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>

@@ -6,7 +6,7 @@ import { makeId } from "./ids.ts";
 import { isOpen, isUnasked, type KnownTask, laneOfReport, type QueuedReport, type QueuedTrigger } from "./router.ts";
 import { whereAsked, whereReported } from "./router-destination.ts";
 import { reportInForm } from "./router-manner.ts";
-import { type PlannedDecision, postEffect } from "./router-plan.ts";
+import { outcomeOf, type PlannedDecision, postEffect } from "./router-plan.ts";
 
 const confident = 0.7;
 
@@ -121,6 +121,7 @@ function sayByCode(report: Report, task: KnownTask, kind: "relay" | "notice", re
         whereReported(report, task),
         kind,
         reportInForm(report, task.source, note === "" ? report.text : `${note}\n\n${report.text}`),
+        outcomeOf(report),
       ),
     ],
   };

@@ -181,14 +181,16 @@ export function releaseRows(change: Change, pending: readonly InboxRow[]): void 
 
 /**
  * A person's word on the outcome of an ended task. [W30] A merge of what the task pushed is one whoever may merge there, also before the
- * task has said that it is done.
+ * task has said that it is done. [W31] A reaction is found late: what somebody said meanwhile stands.
  */
-export function acceptTask(task: TaskState, by: Principal, accepted: boolean, merged?: { place: string }): Change | null {
+export function acceptTask(task: TaskState, by: Principal, accepted: boolean, heard?: { place: string } | { sign: string }): Change | null {
+  const merged = heard !== undefined && "place" in heard ? heard : undefined;
   if (merged === undefined) requireAuthority(task, by, "judge");
   const judged =
     merged === undefined ? task.mode.mode === "ended" : task.pushes.some(({ place }) => place.toLowerCase() === merged.place.toLowerCase());
-  if (!judged || task.accepted === accepted) return null;
-  const how = merged === undefined ? "" : `: merged into ${merged.place}`;
+  const late = heard !== undefined && "sign" in heard && task.accepted !== null;
+  if (!judged || late || task.accepted === accepted) return null;
+  const how = heard === undefined ? "" : "place" in heard ? `: merged into ${heard.place}` : ` by a reaction (${heard.sign})`;
   const change = changeOf(task, `${accepted ? "accepted" : "rejected"} by ${by.name}${how}`);
   change.task.accepted = accepted;
   return change;

@@ -3,7 +3,7 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { type Context, Hono } from "hono";
 import type { Draft } from "../channels/github/draft.ts";
 import { parseGitHub } from "../channels/github/parse.ts";
-import { isOfTeam, type LinkedPerson, type Lookup, principalOf } from "../channels/github/permissions.ts";
+import { isOfTeam, type Lookup, principalOf } from "../channels/github/permissions.ts";
 import { isMac } from "../channels/mac.ts";
 import { audienceOf } from "../core/audience.ts";
 import { excerpt } from "../core/context.ts";
@@ -14,6 +14,7 @@ import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Trigger } from "../protocol/trigger.ts";
+import { personOf } from "../storage/accounts.ts";
 import { putArtifact } from "../storage/artifacts.ts";
 import { factNames, saveFact } from "../storage/facts.ts";
 import { fromD1 } from "../storage/from-d1.ts";
@@ -29,8 +30,6 @@ import { type Answered, noteRepeat, remember, takenBefore } from "./repeats.ts";
 
 /** GitHub waits ten seconds for an answer; what is late is repeated, and dedupe makes that harmless. */
 const appendTimeoutMs = 8_000;
-/** Of this, reading who somebody is takes a part at most. */
-const recordsTimeoutMs = 2_000;
 /** A burst of deliveries is one write of "the last one arrived at". */
 const deliveryFactEveryMs = 60_000;
 const maxTitleChars = 300;
@@ -124,37 +123,6 @@ async function completed(env: AppEnv["Bindings"], draft: Draft, lookup: Lookup, 
     text: subjectWords ? `${trigger.text}\n\n${subjectWords}` : trigger.text,
     ...(trigger.truncated ? { rawArtifact: await putArtifact(env.STORE, bytes, "application/json", from) } : {}),
   };
-}
-
-/** That nobody of ours has this login, as read lately: then GitHub itself says who it is. What we do know of a person is read each time. */
-const strangers = new Map<string, number>();
-const strangerMs = 10_000;
-const maxStrangers = 2_000;
-
-async function personOf(db: D1Database, login: string, nowMs: number): Promise<LinkedPerson | null> {
-  const readMs = strangers.get(login);
-  if (readMs !== undefined && Math.abs(nowMs - readMs) < strangerMs) return null;
-  const row = await withTimeout(accountOf(db, login), recordsTimeoutMs, "D1");
-  if (!row) {
-    strangers.delete(login);
-    strangers.set(login, nowMs);
-    if (strangers.size > maxStrangers) strangers.delete(strangers.keys().next().value ?? "");
-    return null;
-  }
-  return { id: row.id ?? login, name: row.name ?? login, revoked: row.id === null || row.revokedMs !== null };
-}
-
-async function accountOf(
-  db: D1Database,
-  login: string,
-): Promise<{ id: string | null; name: string | null; revokedMs: number | null } | null> {
-  await migrated(db);
-  return db
-    .prepare(
-      "SELECT people.id AS id, people.name AS name, people.revoked_ms AS revokedMs FROM accounts LEFT JOIN people ON people.id = accounts.person_id WHERE accounts.source = 'github' AND accounts.login = ?",
-    )
-    .bind(login)
-    .first();
 }
 
 let notedMs = 0;

@@ -41,8 +41,8 @@ export type ThreadEvent =
   | { kind: "thread.note"; notes: string; note: ThreadNote }
   /** A task gives rows up; `free`: those that no task that got them keeps any more. */
   | { kind: "thread.released"; taskId: string; seqs: number[]; free: number[] }
-  /** A person's word on an outcome. */
-  | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal }
+  /** A person's word on an outcome. `reaction`: given by this sign, on the message `to`. */
+  | { kind: "thread.accepted_outcome"; taskId: string; accepted: boolean; by: Principal; reaction?: { sign: string; to: string } }
   /** A person's word on what the router said by itself. */
   | { kind: "thread.marked"; outboundId: string; wrong: boolean; by: Principal };
 

@@ -125,6 +125,12 @@ export const limits = {
   /** A push whose checks have not begun after this long has none; one whose checks have not ended after the second is not waited for. */
   checksBeginMs: 2 * minuteMs,
   checksMs: hourMs,
+  /** After an outcome was said somewhere where people react: when it is looked whether they did. Most do soon, or never. */
+  reactionLooksMs: [5 * minuteMs, hourMs, 6 * hourMs, dayMs, 3 * dayMs],
+  /** What could not be read by then is not looked at any more. */
+  reactionMs: 4 * dayMs,
+  /** Messages of one thread in one look. */
+  maxReactionLooks: 5,
   /** What waits for a release longer than this is not sent any more. */
   offerMs: 7 * dayMs,
   enrolmentCodeMs: 10 * minuteMs,

@@ -180,8 +180,8 @@ export interface WorkerSessionRpc extends MindRpc {
   stopped(input: { endpointId: EndpointId; epoch: number; offline: boolean }): Promise<void>;
   /** Continue a paused task with another allowance. */
   resume(input: { by: Principal; modelCalls: number }): Promise<{ status: TaskCard["status"] }>;
-  /** `merged`: the word is that the pull request of the task's branch was merged there. */
-  accept(input: { by: Principal; accepted: boolean; merged?: { place: string } }): Promise<void>;
+  /** `merged`: the word is that the pull request of the task's branch was merged there. `reacted`: it was found as this sign, and counts only while nobody judged. */
+  accept(input: { by: Principal; accepted: boolean; merged?: { place: string }; reacted?: { sign: string } }): Promise<void>;
   /** A speculative task becomes the one of a person; any other stays as it is. Idempotent. */
   adopt(input: TaskStart): Promise<{ tainted: boolean }>;
   /** An ended task goes on. Without `text` it waits for the row that is on its way. Idempotent by id. */

@@ -29,6 +29,8 @@ export type OutboundIntent = {
   tainted?: boolean;
   /** Nobody had asked for it, or a policy wanted it: a person of the team may say that it was not wanted. */
   proactive?: true;
+  /** It tells how its task ended: who reacts to it judges that. */
+  outcome?: true;
   hops: number;
 };
 

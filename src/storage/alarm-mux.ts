@@ -73,10 +73,10 @@ export class AlarmMux {
     return all;
   }
 
-  /** The earliest deadline, or null: what the wake list says of this object. `besides`: one that does not count. */
-  nextMs(besides = ""): number | null {
+  /** The earliest deadline, or null: what the wake list says of this object. `besides`: those that do not count. */
+  nextMs(...besides: string[]): number | null {
     let next: number | null = null;
-    for (const [id, dueMs] of this.#all()) if (id !== besides && (next === null || dueMs < next)) next = dueMs;
+    for (const [id, dueMs] of this.#all()) if (!besides.includes(id) && (next === null || dueMs < next)) next = dueMs;
     return next;
   }
 

@@ -11,6 +11,7 @@ import {
   nextOutboundStep,
   type OutboundEntry,
 } from "../core/outbound.ts";
+import type { Look, SaidOutcome, Seen } from "../core/reactions.ts";
 import type { FaultPoint } from "../fault-point.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { asFault, messageOf } from "../protocol/fault.ts";
@@ -23,6 +24,8 @@ export type Carrier = {
   manner: "instant" | "structured";
   send(outbound: OutboundIntent): Promise<{ providerId: string }>;
   find(outbound: OutboundIntent): Promise<{ providerId: string } | null>;
+  /** Looks for what people of the team say of a message by reacting to it; null where nobody can look. */
+  reactions: ((outbound: OutboundIntent, look: Look) => Promise<Seen>) | null;
   reached(point: FaultPoint): Promise<void>;
 };
 
@@ -65,6 +68,15 @@ export class OutboundLedger {
     const wanted = label.toLowerCase();
     const entries = this.#entries("SELECT * FROM outbound WHERE created_ms >= ? AND attempts > 0 ORDER BY seq DESC LIMIT 100", sinceMs);
     return entries.find(({ id }) => labelsOf(this.#log.byKey(id)?.event).includes(wanted)) ?? null;
+  }
+
+  /** What was said since a time of how tasks ended. */
+  outcomes(sinceMs: number): (SaidOutcome & { outbound: OutboundIntent })[] {
+    const entries = this.#entries("SELECT * FROM outbound WHERE created_ms >= ? ORDER BY seq DESC LIMIT 100", sinceMs);
+    return entries.flatMap((entry) => {
+      const event = this.#log.byKey(entry.id)?.event;
+      return event?.kind === "thread.outbound" && event.outbound.outcome === true ? [{ outbound: event.outbound, entry }] : [];
+    });
   }
 
   /** Our own message came back. */

@@ -194,6 +194,6 @@ export function post(
 /** Inside a commit: the row of what is said, and for a channel that must send it the ledger's entry. */
 export function say(room: ThreadRoom, outbound: OutboundIntent, nowMs: number): number {
   const seq = room.store.log.append({ kind: "thread.outbound", outbound }, nowMs, outbound.id);
-  if (room.store.about()?.source !== webSource) room.openOutbound(outbound.id, seq, nowMs);
+  if (room.store.about()?.source !== webSource) room.openOutbound(outbound, seq, nowMs);
   return seq;
 }

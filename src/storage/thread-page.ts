@@ -1,6 +1,6 @@
 // What a root keeps for its widget page: used tickets, who was revoked, buttons that were pressed, and how far topics were mirrored.
 import type { ThreadEvent } from "../protocol/events.ts";
-import type { TaskId, ThreadId } from "../protocol/ids.ts";
+import type { OutboundId, TaskId, ThreadId } from "../protocol/ids.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { WidgetClientFrame } from "../protocol/widget-frames.ts";
 import type { EventLog } from "./event-log.ts";
@@ -8,8 +8,26 @@ import type { EventLog } from "./event-log.ts";
 type Pressed = Extract<WidgetClientFrame, { t: "act" | "decide" | "mark" }>;
 /** What a person did by something else than a button: the pull request of a task was merged. */
 type Merged = { t: "merge"; clientMsgId: string; taskId: TaskId; place: string };
+/** Or it was found that they reacted to the message `of`, in which its end was told. */
+type Reacted = { t: "reaction"; clientMsgId: string; taskId: TaskId; accepted: boolean; sign: string; of: OutboundId };
 /** A button's effect on its way to the task. */
-export type Act<F = Pressed | Merged> = { id: string; by: Principal; atMs: number; frame: F };
+export type Act<F = Pressed | Merged | Reacted> = { id: string; by: Principal; atMs: number; frame: F };
+
+/** What an act says of an outcome; null where it says nothing of one. */
+export function wordOn({ frame, by }: Act): Extract<ThreadEvent, { kind: "thread.accepted_outcome" }> | null {
+  const word = (taskId: TaskId, accepted: boolean) => ({ kind: "thread.accepted_outcome" as const, taskId, accepted, by });
+  switch (frame.t) {
+    case "merge":
+      return word(frame.taskId, true);
+    case "reaction":
+      return { ...word(frame.taskId, frame.accepted), reaction: { sign: frame.sign, to: frame.of } };
+    case "act":
+      return frame.action === "accept" || frame.action === "reject" ? word(frame.taskId, frame.action === "accept") : null;
+    case "decide":
+    case "mark":
+      return null;
+  }
+}
 
 /** More than clocks are ever set back. A ticket is one small row for each connection. */
 const usedTicketMs = 30 * 24 * 3_600_000;

@@ -6,6 +6,7 @@ import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
+import type { OutboundIntent } from "../protocol/thread.ts";
 import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
 import { AlarmMux, Pump } from "./alarm-mux.ts";
 import { fromD1 } from "./from-d1.ts";
@@ -17,7 +18,8 @@ import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
 import { ThreadDrafts } from "./thread-drafts.ts";
 import { indexThread } from "./thread-index.ts";
 import { tellOffers } from "./thread-offers.ts";
-import type { Act } from "./thread-page.ts";
+import { type Act, wordOn } from "./thread-page.ts";
+import { firstLookMs, lookAtReactions } from "./thread-reactions.ts";
 import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
 import { withTimeout } from "./timeout.ts";
 import { WakeList } from "./wake-list.ts";
@@ -78,6 +80,7 @@ export class ThreadRoom {
         return Date.now() + limits.heartbeatMs;
       },
       editions: async () => takeOverdue(this),
+      reactions: (deadline) => lookAtReactions(this, deadline),
       index: () => this.#index(),
       digest: () => this.#digest(),
       draft: (deadline) => this.drafts.onDeadline(deadline),
@@ -143,10 +146,17 @@ export class ThreadRoom {
     await this.#listAsBusy();
   }
 
-  /** Inside a commit: this row is to be sent through the thread's channel. */
-  openOutbound(outboundId: string, seq: number, nowMs: number): void {
-    this.store.outbound.open(outboundId, seq, nowMs);
+  /** The thread's channel, bound to it. */
+  get carrier(): Omit<Carrier, "reached"> | null {
+    const about = this.store.about();
+    return about && this.#hooks.carrier(about);
+  }
+
+  /** Inside a commit: this row is to be sent through the thread's channel. [T14] People may react to it. */
+  openOutbound({ id, outcome }: Pick<OutboundIntent, "id" | "outcome">, seq: number, nowMs: number): void {
+    this.store.outbound.open(id, seq, nowMs);
     this.alarms.setEarlier("outbound", "outbound", nowMs + fallbackMs);
+    if (outcome && this.carrier?.reactions) this.alarms.setEarlier("reactions", "reactions", nowMs + firstLookMs);
   }
 
   /** Inside a commit: an offer changed, and somebody is to hear it. */
@@ -188,9 +198,8 @@ export class ThreadRoom {
   promise(act: Act): void {
     if (!this.store.page.addAct(act)) return;
     const { frame, by, atMs } = act;
-    const accepted = frame.t === "merge" || (frame.t === "act" && frame.action === "accept");
-    if (accepted || (frame.t === "act" && frame.action === "reject"))
-      this.store.log.append({ kind: "thread.accepted_outcome", taskId: frame.taskId, accepted, by }, atMs);
+    const word = wordOn(act);
+    if (word !== null) this.store.log.append(word, atMs);
     if (frame.t === "mark") this.store.log.append({ kind: "thread.marked", outboundId: frame.of, wrong: frame.wrong, by }, atMs);
     this.alarms.setEarlier("act", "act", atMs + fallbackMs);
   }
@@ -240,9 +249,13 @@ export class ThreadRoom {
       return;
     }
     const task = this.#env.WORKER_SESSION.getByName(frame.taskId);
-    if (frame.t === "merge") {
+    if (frame.t === "merge" || frame.t === "reaction") {
+      const word =
+        frame.t === "merge"
+          ? { accepted: true, merged: { place: frame.place } }
+          : { accepted: frame.accepted, reacted: { sign: frame.sign } };
       // Asked first: a word on an unknown task would make one.
-      if ((await task.describe()) !== null) await task.accept({ by, accepted: true, merged: { place: frame.place } });
+      if ((await task.describe()) !== null) await task.accept({ by, ...word });
       return;
     }
     switch (frame.action) {
@@ -260,8 +273,7 @@ export class ThreadRoom {
   }
 
   async #sendOutbound(): Promise<void> {
-    const about = this.store.about();
-    const carrier = about && this.#hooks.carrier(about);
+    const { carrier } = this;
     if (!carrier) return;
     const { faultUrl } = readConfig(this.#env);
     const dueMs = await this.store.outbound.run({ ...carrier, reached: (point) => faultPoint(faultUrl, point) }, Date.now);
@@ -336,8 +348,8 @@ export class ThreadRoom {
 
   /** The second source of wake-ups: written when something stays due, and again when nothing is. */
   async #listAsBusy(): Promise<void> {
-    // The index may lag: for it alone nobody else has to wake this thread.
-    const dueMs = this.alarms.nextMs("index");
+    // The index may lag, and so may a look: for these alone nobody else has to wake this thread.
+    const dueMs = this.alarms.nextMs("index", "reactions");
     const listed = this.store.mark("busy") === 1;
     if (dueMs === null && !listed) return;
     await this.#wakeList.report(dueMs);

@@ -266,7 +266,8 @@ describe("reports and tasks", () => {
   test("[RD4] a relay sends the report's own text to the report's own thread", () => {
     const outcome = decide([report], [["relay", { settles: [report.id], report: report.id }]], { tasks });
     expect(posts(outcome.decisions[0]?.effects)).toMatchObject([
-      { kind: "relay", text: "All green.", threadId: task.threadId, reportId: report.id },
+      // [W31] Of a task's end, so that a reaction to it judges the outcome.
+      { kind: "relay", text: "All green.", threadId: task.threadId, reportId: report.id, outcome: true },
     ]);
   });
 

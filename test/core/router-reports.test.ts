@@ -72,6 +72,15 @@ describe("planReport", () => {
   });
 });
 
+test("[W31] words about a task's end, and no others, can be judged by a reaction", () => {
+  expect(posts(plan({ confidence: 1 }).decision?.effects)).toMatchObject([{ kind: "relay", outcome: true }]);
+  for (const kind of ["answer", "paused", "waiting"] as const)
+    expect(posts(plan({ kind, status: "running" }).decision?.effects)[0]).not.toHaveProperty("outcome");
+  const undecided = (kind: Report["kind"]) => posts(relayUndecided(queuedReport(reportOf({ task, kind })), task, 1).effects)[0];
+  expect(undecided("failed")).toMatchObject({ outcome: true });
+  expect(undecided("question")).not.toHaveProperty("outcome");
+});
+
 test("[RR3] a report that stays undecided is said by code, with a note", () => {
   const item = queuedReport(reportOf({ task, kind: "blocked", text: "No access." }));
   expect(posts(relayUndecided(item, task, 1).effects)[0]?.text).toMatch(/reports \(blocked\):\n\nNo access\./);

@@ -203,6 +203,18 @@ test("a failed command, a refusal and a model fault are told as such", () => {
     text: "Ended: outcome unknown after 0:03",
     tone: "wait",
   });
+  const word = {
+    kind: "thread.accepted_outcome" as const,
+    taskId: "tsk_a",
+    accepted: true,
+    by: { role: "member" as const, id: "ana", name: "Ana" },
+  };
+  expect(describeEvent(word)).toMatchObject({ text: "Ana accepted the result", ids: ["tsk_a"] });
+  // [W31] One that was found as a reaction says so.
+  expect(describeEvent({ ...word, reaction: { sign: "👍", to: "out_a-b" } })).toMatchObject({
+    text: "Ana accepted the result by a reaction (👍)",
+    ids: ["tsk_a", "out_a-b"],
+  });
   expect(describeEvent({ kind: "router.refused", turn: 1, tool: "dispatch", settles: ["trg_a-b"], reason: "A guest." })).toMatchObject({
     tone: "bad",
     detail: "A guest.",

@@ -302,6 +302,19 @@ test("[W30] a merge of what a task pushed accepts its outcome, whoever may merge
   expect(acceptTask({ ...open, pushes: [] }, member, true, merged)).toBeNull();
 });
 
+test("[W31] a reaction judges an ended task that nobody judged, by whoever may judge it; what was said meanwhile stands", () => {
+  const ended = between({ mode: { mode: "ended", status: "done", endedMs: 0 } });
+  for (const accepted of [true, false]) {
+    const judged = acceptTask(ended, member, accepted, { sign: "👍" });
+    expect(judged?.task.accepted).toBe(accepted);
+    expect(judged?.why).toContain("by a reaction (👍)");
+    for (const before of [true, false]) expect(acceptTask({ ...ended, accepted: before }, member, accepted, { sign: "👍" })).toBeNull();
+  }
+  expect(acceptTask(between({}), member, true, { sign: "👍" })).toBeNull();
+  expect(() => acceptTask(ended, stranger, true, { sign: "👍" })).toThrow(/^Only /);
+  expect(() => acceptTask({ ...ended, start: { ...start, authority: "owner" } }, member, true, { sign: "👍" })).toThrow(/^Only /);
+});
+
 test("a paused task takes `continue` and `stop` in words, from someone who may decide", () => {
   const paused = between({ mode: { mode: "paused", why: "allowance" }, steps: 15 });
   const say = (text: string, from: Principal): TaskState => {

@@ -1,10 +1,11 @@
-// A stand-in of GitHub's REST API: permissions, comments, review replies. It keeps what it was told, and misbehaves on demand.
+// A stand-in of GitHub's REST API: permissions, comments, reactions, review replies. It keeps what it was told, and misbehaves on demand.
 // `POST /control/permission {place, login, permission, roleName?}` · `POST /control/faults {on, faults, retryAfter?}` ·
 // `POST /control/comment {place, number, body, login?}` · `GET /control/comments?place=&number=` · `GET /control/requests?contains=` ·
-// `GET /control/pulls?place=` · `GET /control/labels?place=&number=`
+// `GET /control/pulls?place=` · `GET /control/labels?place=&number=` · `POST /control/delete-comment {place, id}`
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { githubAppServer } from "./github-app-server.ts";
+import { githubReactions } from "./github-reactions.ts";
 
 /** `drop`: the request takes effect, then the connection breaks. `lost`: it breaks before anything happened. `silent`: it takes effect, and no answer comes. */
 type GitHubFault =
@@ -64,6 +65,12 @@ function gitHubServer(login = "switchyard-bot") {
   const scripts: FaultScript[] = [];
   const seen: Seen[] = [];
   const app = githubAppServer();
+  const reactions = githubReactions((place, kind, id) =>
+    [...comments].some(
+      ([key, list]) =>
+        key.startsWith(`${place}#`.toLowerCase()) && key.includes("#review:") === (kind === "pulls") && list.some((each) => each.id === id),
+    ),
+  );
   let lastId = 1_000_000;
 
   const permit = (place: string, who: string, permission: string, roleName = permission): void => {
@@ -124,8 +131,8 @@ function gitHubServer(login = "switchyard-bot") {
   }
 
   async function control(url: URL, request: Request): Promise<Response> {
-    const ofApp = await app.control(url, request);
-    if (ofApp) return ofApp;
+    const ofPart = (await app.control(url, request)) ?? (await reactions.control(url, request));
+    if (ofPart) return ofPart;
     switch (`${request.method} ${url.pathname}`) {
       case "POST /control/permission": {
         const input = (await request.json()) as { place: string; login: string; permission: string; roleName?: string };
@@ -138,6 +145,16 @@ function gitHubServer(login = "switchyard-bot") {
       case "POST /control/comment": {
         const input = (await request.json()) as { place: string; number: number; body: string; login?: string };
         return Response.json(comment(input.place, input.number, input.body, input.login));
+      }
+      case "POST /control/delete-comment": {
+        const { place, id } = (await request.json()) as { place: string; id: number };
+        for (const [key, list] of comments)
+          if (key.startsWith(`${place}#`.toLowerCase()))
+            comments.set(
+              key,
+              list.filter((each) => each.id !== id),
+            );
+        return Response.json({ ok: true });
       }
       case "GET /control/comments":
         return Response.json(listOf(url.searchParams.get("place") ?? "", url.searchParams.get("number") ?? ""));
@@ -156,8 +173,8 @@ function gitHubServer(login = "switchyard-bot") {
     if (!/^Bearer .+/.test(request.headers.get("authorization") ?? "")) return problem(401, "Requires authentication");
     if (!request.headers.get("user-agent"))
       return problem(403, "Request forbidden by administrative rules. Please add a User-Agent header");
-    const ofApp = app.answer(request, url);
-    if (ofApp) return ofApp;
+    const ofPart = app.answer(request, url) ?? reactions.answer(request, url);
+    if (ofPart) return ofPart;
     const permission = /^\/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/.exec(url.pathname);
     if (permission && request.method === "GET") {
       const who = decodeURIComponent(permission[2] ?? "");

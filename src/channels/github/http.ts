@@ -2,9 +2,10 @@
 import * as z from "zod/mini";
 import { Fault } from "../../protocol/fault.ts";
 
-export type GitHubCall = { method: "GET" | "POST"; path: string; body?: unknown; timeoutMs: number };
+/** `etag`: of an earlier answer to the same call; one that has not changed has no body. */
+export type GitHubCall = { method: "GET" | "POST"; path: string; body?: unknown; timeoutMs: number; etag?: string | null };
 /** `next`: the cursor of the next page, where GitHub pages by cursor; null on the last one. */
-export type GitHubPage = { body: unknown; next: string | null };
+export type GitHubPage = { body: unknown; next: string | null; etag: string | null; unchanged?: true };
 
 const apiVersion = "2022-11-28";
 const retryAfterDefaultMs = 60_000;
@@ -28,6 +29,7 @@ export async function sendToGitHub(apiUrl: string, bearer: string, call: GitHubC
         "user-agent": "switchyard",
         "x-github-api-version": apiVersion,
         ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+        ...(call.etag ? { "if-none-match": call.etag } : {}),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       // The token must not follow a redirect to another host.
@@ -42,11 +44,13 @@ export async function sendToGitHub(apiUrl: string, bearer: string, call: GitHubC
   } finally {
     clearTimeout(timer);
   }
+  const etag = response.headers.get("etag");
+  if (response.status === 304 && call.etag) return { body: null, next: null, etag: call.etag, unchanged: true };
   if (!response.ok) throw faultOf(response, text, unseen);
   const next = /<[^>]*[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   try {
     // 202 of a redelivery has an empty object, 204 has nothing.
-    return { body: text === "" ? null : JSON.parse(text), next: next === undefined ? null : decodeURIComponent(next) };
+    return { body: text === "" ? null : JSON.parse(text), next: next === undefined ? null : decodeURIComponent(next), etag };
   } catch (error) {
     throw new Fault("provider", "GitHub answered with something that is not JSON.", { retry: unseen, cause: error });
   }

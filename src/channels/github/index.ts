@@ -6,8 +6,9 @@ import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import { limits } from "../../protocol/limits.ts";
 import type { Channel, OutboundMessage } from "../channel.ts";
-import { callGitHub } from "./api.ts";
+import { callGitHub, canCallGitHub } from "./api.ts";
 import { addLabels, findLabels, findPull, openPull, replyInReview } from "./deeds.ts";
+import { readReactions } from "./reactions.ts";
 
 const timeoutMs = 15_000;
 /** GitHub takes 65,536 characters in a comment; the marker needs some of them. */
@@ -47,6 +48,9 @@ export const github: Channel = {
     const inReview = deed === undefined ? null : await findComment(config, `/repos/${message.place}/pulls/${number}/comments`, marker);
     return inReview ?? findComment(config, commentsPath(message.place, number), marker);
   },
+
+  reactions: (config, personOf) =>
+    canCallGitHub(config.github) ? (message, look) => readReactions(config, personOf, message, look) : null,
 };
 
 async function findComment(config: Config, path: string, marker: string): Promise<{ providerId: string } | null> {

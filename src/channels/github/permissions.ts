@@ -4,6 +4,7 @@ import { authorityOf, laneOf, lower } from "../../core/authority.ts";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Principal } from "../../protocol/principal.ts";
+import type { LinkedPerson, PersonOf } from "../channel.ts";
 import { callGitHub, canCallGitHub } from "./api.ts";
 import type { Actor, Draft } from "./draft.ts";
 
@@ -18,14 +19,10 @@ const maxCached = 2_000;
 /** GitHub's word that somebody is none of the repository's people needs no call; its word that they are is checked. */
 const outsiders = new Set(["NONE", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "CONTRIBUTOR", "MANNEQUIN"]);
 
-/** A person of this deployment by their login at a source; `revoked` persons are nobody's colleague any more. */
-export type LinkedPerson = { id: string; name: string; revoked: boolean };
-
 export type Lookup = {
   config: Config["github"];
   nowMs: number;
-  /** From our own records; throws when they cannot be read. */
-  personOf(login: string): Promise<LinkedPerson | null>;
+  personOf: PersonOf;
   /** Questions under way: one delivery often names the same person several times. */
   asking: Map<string, Promise<boolean>>;
 };
@@ -97,7 +94,11 @@ async function mayWrite(place: string, login: string, lookup: Lookup): Promise<b
 }
 
 async function askOnce(key: string, place: string, login: string, lookup: Lookup): Promise<boolean> {
-  const access = await askPermission(place, login, lookup.config);
+  const access = await askPermission(place, login, lookup.config).catch((error: unknown): Access => {
+    if (!(error instanceof Fault)) throw error;
+    console.error(JSON.stringify({ at: "github-permission", place, login, fault: error.kind, message: error.message }));
+    return "unknown";
+  });
   const member = access === "member";
   cache.delete(key);
   cache.set(key, { member, untilMs: lookup.nowMs + cacheMs[access] });
@@ -105,24 +106,40 @@ async function askOnce(key: string, place: string, login: string, lookup: Lookup
   return member;
 }
 
-async function askPermission(place: string, login: string, config: Config["github"]): Promise<Access> {
+/** Throws a `Fault` where GitHub does not say. */
+async function askPermission(place: string, login: string, config: Config["github"]): Promise<Exclude<Access, "unknown">> {
   const path = `/repos/${place}/collaborators/${encodeURIComponent(login)}/permission`;
   try {
     const answer = permission.safeParse(await callGitHub(config, { method: "GET", path, timeoutMs }));
-    if (!answer.success) return "unknown";
+    if (!answer.success) throw new Fault("provider", `GitHub's answer on ${login} cannot be read.`, { retry: "later" });
     return ["admin", "maintain", "write"].includes(answer.data.permission) ? "member" : "public";
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const stranger = error.kind === "not_found";
-    if (!stranger) console.error(JSON.stringify({ at: "github-permission", place, login, fault: error.kind, message: error.message }));
-    return stranger ? "public" : "unknown";
+    if (error instanceof Fault && error.kind === "not_found") return "public";
+    throw error;
   }
 }
 
 /** [RS4] Whether somebody who was of the team still is, asked anew. Where GitHub does not say, it is to be asked again: nobody loses access by an outage. */
 export async function stillOfTeam(login: string, place: string, config: Config["github"]): Promise<boolean> {
-  const access = canCallGitHub(config) ? await askPermission(place, login, config) : "public";
-  if (access === "unknown")
-    throw new Fault("unavailable", `GitHub did not say whether ${login} may still write to ${place}.`, { retry: "later" });
-  return access === "member";
+  if (!canCallGitHub(config)) return false;
+  try {
+    return (await askPermission(place, login, config)) === "member";
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+    throw new Fault("unavailable", `GitHub did not say whether ${login} may still write to ${place}.`, { ...wait, cause: error });
+  }
+}
+
+/** [W31] The person of the team whose account this is, asked anew; null for everybody else. Throws where our records or GitHub do not say. */
+export async function personOfTeam(
+  { kind, login }: Actor,
+  place: string,
+  { config, personOf }: Pick<Lookup, "config" | "personOf">,
+): Promise<Principal | null> {
+  if (kind !== "person") return null;
+  const id = login.toLowerCase();
+  const person = await personOf(id);
+  if (person !== null) return person.revoked ? null : { role: "member", id: person.id, name: person.name };
+  return (await stillOfTeam(login, place, config)) ? { role: "member", id, name: login } : null;
 }

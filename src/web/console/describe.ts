@@ -113,9 +113,9 @@ export function describeEvent(event: SwitchyardEvent): Line {
     case "thread.accepted_outcome":
       return {
         filter: "said",
-        text: `${event.by.name} ${event.accepted ? "accepted" : "rejected"} the result`,
+        text: `${event.by.name} ${event.accepted ? "accepted" : "rejected"} the result${event.reaction ? ` by a reaction (${event.reaction.sign})` : ""}`,
         tone: event.accepted ? "good" : "bad",
-        ids: [event.taskId],
+        ids: [event.taskId, ...(event.reaction ? [event.reaction.to] : [])],
       };
     case "thread.marked":
       return {
