@@ -24,7 +24,7 @@ const verdicts: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /** [W31] The last word of each account, the newest first; a sign that says neither yes nor no is no word. */
-export function wordsOf<R extends Reaction>(reactions: readonly R[]): (R & { accepted: boolean })[] {
+export function wordsOf(reactions: readonly Reaction[]): (Reaction & { accepted: boolean })[] {
   const words = reactions.flatMap((reaction) => {
     const accepted = verdicts.get(reaction.sign);
     return accepted === undefined ? [] : [{ ...reaction, accepted }];

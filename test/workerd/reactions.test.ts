@@ -278,12 +278,12 @@ describe("the looks of a thread", () => {
       await evictDurableObject(stubOf(told.threadId));
       await lookAt(told, look);
       next.push(await nextLook(told));
+      const listed = await bindings.DB.prepare("SELECT 1 FROM wake_list WHERE object_id = ?").bind(told.threadId).all();
+      expect(listed.results).toEqual([]);
     }
     expect(next).toEqual([5, 60, 360, 1_440, 4_320, null]);
     const made = await looksAt(told);
     expect(made.map(({ headers }) => headers["if-none-match"] !== undefined)).toEqual([false, true, true, true, true]);
-    const listed = await bindings.DB.prepare("SELECT 1 FROM wake_list WHERE object_id = ?").bind(told.threadId).all();
-    expect(listed.results).toEqual([]);
   });
 
   test("[T14] find what changed since the last one", async () => {

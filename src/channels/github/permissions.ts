@@ -131,13 +131,12 @@ export async function stillOfTeam(login: string, place: string, config: Config["
   }
 }
 
-/** [W31] The person of the team whose account this is, asked anew; null for everybody else. Throws where our records or GitHub do not say. */
+/** [W31] The person of the team whose account this is, which is no program's, asked anew; null for everybody else. Throws where our records or GitHub do not say. */
 export async function personOfTeam(
-  { kind, login }: Actor,
+  login: string,
   place: string,
   { config, personOf }: Pick<Lookup, "config" | "personOf">,
 ): Promise<Principal | null> {
-  if (kind !== "person") return null;
   const id = login.toLowerCase();
   const person = await personOf(id);
   if (person !== null) return person.revoked ? null : { role: "member", id: person.id, name: person.name };

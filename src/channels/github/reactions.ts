@@ -5,7 +5,7 @@ import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { OutboundMessage, PersonOf } from "../channel.ts";
 import { callGitHubPage } from "./api.ts";
-import { type Actor, actorOf } from "./draft.ts";
+import { actorOf } from "./draft.ts";
 import { personOfTeam } from "./permissions.ts";
 
 const timeoutMs = 5_000;
@@ -72,7 +72,7 @@ async function seenAtFirst(paths: readonly string[], readAt: (path: string) => P
 
 async function readAt(path: string, config: Config, personOf: PersonOf, place: string, before: string | null): Promise<Seen> {
   const { github } = config;
-  const reactions: (Reaction & { by: Actor })[] = [];
+  const reactions: Reaction[] = [];
   let etag: string | null = null;
   for (let page = 1; page <= maxPages; page++) {
     const call = { method: "GET" as const, path: `${path}?per_page=${pageSize}&page=${page}`, timeoutMs, etag: page === 1 ? before : null };
@@ -81,9 +81,8 @@ async function readAt(path: string, config: Config, personOf: PersonOf, place: s
     const listed = reactionList.safeParse(answer.body);
     if (!listed.success) throw new Fault("provider", "GitHub's list of reactions cannot be read.", { retry: "later" });
     for (const { id, content, created_at, user } of listed.data) {
-      const by = actorOf(user ? { login: user.login, type: user.type ?? null } : null, null, github.login);
-      const { login } = by;
-      if (by.kind === "person") reactions.push({ id, sign: signs[content] ?? "", atMs: Date.parse(created_at), login, by });
+      const { kind, login } = actorOf(user ? { login: user.login, type: user.type ?? null } : null, null, github.login);
+      if (kind === "person") reactions.push({ id, sign: signs[content] ?? "", atMs: Date.parse(created_at), login });
     }
     if (listed.data.length < pageSize) {
       // What the newest page says is not in the name of the first.
@@ -92,9 +91,9 @@ async function readAt(path: string, config: Config, personOf: PersonOf, place: s
     }
   }
   const words = wordsOf(reactions);
-  for (const { by, accepted, sign } of words.slice(0, maxPeople)) {
-    const person = await personOfTeam(by, place, { config: github, personOf });
-    if (person !== null) return { word: { by: person, accepted, sign }, etag: null };
+  for (const { login, accepted, sign } of words.slice(0, maxPeople)) {
+    const by = await personOfTeam(login, place, { config: github, personOf });
+    if (by !== null) return { word: { by, accepted, sign }, etag: null };
   }
   // Who is a stranger today may be of the team at the next look.
   return { word: null, etag: words.length === 0 ? etag : null };
