@@ -40,20 +40,20 @@ export function planReport(given: Report, known: KnownTask | null, others: reado
     case "done":
       if ((report.confidence ?? 0) >= confident && isSole(task, others))
         return { task, decision: sayByCode(report, task, "relay", "a confident result of the thread's only task", turn), queue: null };
-      return { task, decision: null, queue: queued(report) };
+      return { task, decision: null, queue: queuedReport(report) };
     case "question":
     case "blocked":
     case "failed":
     case "overdue":
     case "proposal":
-      return { task, decision: null, queue: queued(report) };
+      return { task, decision: null, queue: queuedReport(report) };
   }
 }
 
 const isSole = (task: KnownTask, others: readonly KnownTask[]): boolean =>
   !others.some((other) => other.id !== task.id && isOpen(other) && other.threads.includes(task.threadId));
 
-const queued = (report: Report): QueuedReport => ({
+export const queuedReport = (report: Report): QueuedReport => ({
   kind: "report",
   id: report.id,
   lane: laneOfReport(report),

@@ -1,17 +1,12 @@
 // Triggers, reports and tasks for the router's tests.
 import { webAudience } from "../../src/core/audience.ts";
 import { childId, makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
-import {
-  type KnownMachine,
-  type KnownTask,
-  laneOfReport,
-  laneOfTrigger,
-  type QueuedReport,
-  type QueuedTrigger,
-} from "../../src/core/router.ts";
+import { type KnownMachine, type KnownTask, laneOfTrigger, type QueuedTrigger } from "../../src/core/router.ts";
 import type { Principal } from "../../src/protocol/principal.ts";
 import type { Report } from "../../src/protocol/task.ts";
 import type { Outcome, Trigger } from "../../src/protocol/trigger.ts";
+
+export { queuedReport } from "../../src/core/router-reports.ts";
 
 export const member: Principal = { role: "member", id: "prs_member", name: "member" };
 export const owner: Principal = { role: "owner", id: "prs_owner", name: "owner" };
@@ -108,17 +103,6 @@ export function reportOf(parts: Partial<Report> & { task?: KnownTask } = {}): Re
     ...rest,
   };
 }
-
-export const queuedReport = (report: Report): QueuedReport => ({
-  kind: "report",
-  id: report.id,
-  lane: laneOfReport(report),
-  threadId: report.threadId,
-  attempts: 0,
-  tries: 0,
-  problem: null,
-  report,
-});
 
 export const machineOf = (name: string, parts: Partial<KnownMachine> = {}): KnownMachine => ({
   id: makeId("ep", name),

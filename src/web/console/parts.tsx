@@ -134,16 +134,23 @@ export function TaskRow(props: { task: BoardTask }) {
   );
 }
 
-/** The end of a form in a dialog: out without a change, or on with what it says. */
-export const FormButtons = (props: { submit: string; onClose: () => void }) => (
-  <p class="dialog-buttons wide">
-    <button type="button" class="btn" onClick={props.onClose}>
-      Leave it
-    </button>
-    <button type="submit" class="btn btn-main">
-      {props.submit}
-    </button>
-  </p>
+/** The end of a form in a dialog: what is wrong with it, and the two ways out, without a change or with what it says. */
+export const FormEnd = (props: { wrong: string | null; submit: string; onClose: () => void }) => (
+  <>
+    {props.wrong === null ? null : (
+      <p class="tone-bad wide" role="alert">
+        {props.wrong}
+      </p>
+    )}
+    <p class="dialog-buttons wide">
+      <button type="button" class="btn" onClick={props.onClose}>
+        Leave it
+      </button>
+      <button type="submit" class="btn btn-main">
+        {props.submit}
+      </button>
+    </p>
+  </>
 );
 
 /** A native dialog that is open while it is on the page. */

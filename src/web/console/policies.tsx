@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { PoliciesAnswer } from "../../protocol/console.ts";
 import { messageOf } from "../../protocol/fault.ts";
 import { type PolicyInput, policyInput, type SavedPolicy } from "../../protocol/policy.ts";
-import { Ago, Answer, Dialog, Empty, FormButtons, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Dialog, Empty, FormEnd, Panel, useAnswer } from "./parts.tsx";
 import { ReleasePanel } from "./releases.tsx";
 import { SpeculationPanel } from "./speculation.tsx";
 import { firstSetting, placesOf, placesText } from "./speculation-model.ts";
@@ -208,12 +208,7 @@ function PolicyDialog(props: { policy: PolicyInput; onSave: (policy: PolicyInput
         {number("callsPerTask", "Model calls of one task")}
         {number("callsPerDay", "Model calls in 24 hours")}
         {number("maxWastedCalls", "Pause after so many wasted calls in 7 days")}
-        {wrong === null ? null : (
-          <p class="tone-bad wide" role="alert">
-            {wrong}
-          </p>
-        )}
-        <FormButtons submit={`Save as version ${version + 1}`} onClose={props.onClose} />
+        <FormEnd wrong={wrong} submit={`Save as version ${version + 1}`} onClose={props.onClose} />
       </form>
     </Dialog>
   );

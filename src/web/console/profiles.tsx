@@ -5,7 +5,7 @@ import { grantable } from "../../core/profiles.ts";
 import type { ProfileAnswer, ProfilesAnswer, ProfileVersionsAnswer } from "../../protocol/console.ts";
 import { messageOf } from "../../protocol/fault.ts";
 import { defaultProfile, type Profile, type SavedProfile } from "../../protocol/profile.ts";
-import { Ago, Answer, Dialog, FormButtons, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Dialog, FormEnd, Panel, useAnswer } from "./parts.tsx";
 import { emptyForm, fromProfileForm, type ProfileForm, toProfileForm } from "./profiles-model.ts";
 import { api, question, say } from "./store.ts";
 
@@ -247,12 +247,7 @@ function ProfileDialog(props: { profile: Profile | null; taken: readonly string[
         </label>
         {line("model", "Model", "empty: the deployment's own")}
         {line("modelCalls", "Model calls of a task", "15")}
-        {wrong === null ? null : (
-          <p class="tone-bad wide" role="alert">
-            {wrong}
-          </p>
-        )}
-        <FormButtons submit={`Save as version ${version + 1}`} onClose={props.onClose} />
+        <FormEnd wrong={wrong} submit={`Save as version ${version + 1}`} onClose={props.onClose} />
       </form>
     </Dialog>
   );

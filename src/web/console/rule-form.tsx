@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { GateRule } from "../../protocol/gate.ts";
 import { roles } from "../../protocol/principal.ts";
 import { type Outcome, outcomes } from "../../protocol/trigger.ts";
-import { Dialog, FormButtons } from "./parts.tsx";
+import { Dialog, FormEnd } from "./parts.tsx";
 import { fromForm, outcomeWords, type RuleForm, toForm } from "./rules-model.ts";
 
 const outcomeHelp: Record<Outcome, string> = {
@@ -99,12 +99,7 @@ export function RuleDialog(props: {
           ))}
         </fieldset>
         {text("reason", "Because", "We merge these by hand once a week.")}
-        {wrong === null ? null : (
-          <p class="tone-bad wide" role="alert">
-            {wrong}
-          </p>
-        )}
-        <FormButtons submit="Keep in the draft" onClose={props.onClose} />
+        <FormEnd wrong={wrong} submit="Keep in the draft" onClose={props.onClose} />
       </form>
     </Dialog>
   );
