@@ -67,6 +67,8 @@ export interface Env extends RoleSettings {
   /** Kill tests only: a loopback address that is told each fault point as it is reached. */
   FAULT_URL?: string;
 }
+/** The same, as Hono's doors are told of it. */
+export type AppEnv = { Bindings: Env };
 
 export const routerName = "router";
 export const boardName = "board";

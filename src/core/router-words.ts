@@ -1,6 +1,6 @@
 // Words that stand beside other calls of one answer: they are said only where nothing that they may tell of was refused.
 import { type RouterCall, type RouterTool, routerReads } from "../protocol/router-tools.ts";
-import type { ItemProgress } from "./router-decide.ts";
+import { isRecord } from "./json.ts";
 
 const speeches: readonly RouterTool[] = ["reply", "relay"];
 /** Whether they were taken or not, no reply tells of them. */
@@ -12,7 +12,7 @@ export type RefusedCall = { tool: string; settles: string[]; reason: string };
 
 /** What a call says that it settles, also where the rest of it does not fit. */
 export function settlesIn(input: unknown): string[] {
-  const settles = typeof input === "object" && input !== null && "settles" in input ? input.settles : [];
+  const settles = isRecord(input) ? input.settles : [];
   return Array.isArray(settles) ? settles.filter((id) => typeof id === "string") : [];
 }
 
@@ -25,7 +25,7 @@ export const isRead = (call: Read): boolean => call !== undefined && "tool" in c
 export function untrueBeside(
   call: RouterCall,
   refused: readonly RefusedCall[],
-  progress: ReadonlyMap<string, Pick<ItemProgress, "act">>,
+  progress: ReadonlyMap<string, { act: RouterTool | null }>,
 ): { refused: string; settles: string[]; again: true } | null {
   if (call.tool !== "reply") return null;
   const { settles } = call.input;

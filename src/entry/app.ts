@@ -1,6 +1,6 @@
 // Every door of the Worker, by path. Each door is a file of its own.
 import { Hono } from "hono";
-import type { Env } from "../env.ts";
+import type { AppEnv } from "../env.ts";
 import { asFault, httpStatusOf } from "../protocol/fault.ts";
 import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
@@ -10,8 +10,6 @@ import { genericDoor } from "./hooks-generic.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { pagesDoor } from "./pages.ts";
 import { widgetDoor } from "./widget.ts";
-
-export type AppEnv = { Bindings: Env };
 
 export const app = new Hono<AppEnv>();
 

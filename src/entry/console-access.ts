@@ -2,12 +2,11 @@
 import type { Context } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { sha256Hex } from "../core/ids.ts";
-import { boardName, type Config, readConfig } from "../env.ts";
+import { type AppEnv, boardName, type Config, readConfig } from "../env.ts";
 import type { SessionAnswer } from "../protocol/console.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
-import type { AppEnv } from "./app.ts";
 
 export type Access = { via: "bearer" } | { via: "cookie"; sessionId: string; expiresMs: number };
 export type ConsoleEnv = AppEnv & { Variables: { access: Access } };

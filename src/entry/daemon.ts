@@ -1,13 +1,13 @@
 // The machines' door: a daemon enrols with a code, then dials in and stays.
 import { Hono } from "hono";
 import type { z } from "zod/mini";
+import type { AppEnv } from "../env.ts";
 import { enrolRequest, type enrolResponse } from "../protocol/daemon-frames.ts";
 import { Fault } from "../protocol/fault.ts";
 import { endpointId } from "../protocol/ids.ts";
 import { machineById, redeemEnrolmentCode } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { requireStrongKey } from "../tools/machine-key.ts";
-import type { AppEnv } from "./app.ts";
 import { bodyAtMost, bodyOf } from "./json-body.ts";
 import { noUpgrade } from "./upgrade.ts";
 

@@ -1,11 +1,10 @@
 // GET /health: what a person who has just deployed this needs to know. Names of settings, never their values.
 import { Hono } from "hono";
-import { type Config, type Env, modelProblem, modelRoles, readConfig } from "../env.ts";
+import { type AppEnv, type Config, type Env, modelProblem, modelRoles, readConfig } from "../env.ts";
 import { version } from "../protocol/version.ts";
 import { type Fact, factNames, readFacts } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
 import { withTimeout } from "../storage/timeout.ts";
-import type { AppEnv } from "./app.ts";
 
 const timeoutMs = 3_000;
 

@@ -1,7 +1,7 @@
 // What the doors for webhooks share: the bytes as they came, their JSON, and a header that must be there.
 import type { Context } from "hono";
+import type { AppEnv } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
-import type { AppEnv } from "./app.ts";
 
 /** The bytes as they came: the signature is over them, not over what we understand of them. */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -7,7 +7,7 @@ import { isSigned, signatureHeaders } from "../channels/generic/sign.ts";
 import { audienceOf } from "../core/audience.ts";
 import { judge } from "../core/gate.ts";
 import { senderOf } from "../core/rate-limit.ts";
-import { readConfig } from "../env.ts";
+import { type AppEnv, readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { putArtifact } from "../storage/artifacts.ts";
@@ -15,7 +15,6 @@ import { rulesInForce } from "../storage/gate-rules.ts";
 import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { gatherRecent } from "../storage/recent-triggers.ts";
 import { withTimeout } from "../storage/timeout.ts";
-import type { AppEnv } from "./app.ts";
 import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
 import { noteRepeat, remember, takenBefore } from "./repeats.ts";
 

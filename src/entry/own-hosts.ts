@@ -1,9 +1,8 @@
 // The names under which pages may speak to us. A page elsewhere can have its own name resolved to this machine: to a browser it is then
 // same-origin with us, and only that name gives it away.
 import type { MiddlewareHandler } from "hono";
-import { readConfig } from "../env.ts";
+import { type AppEnv, readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
-import type { AppEnv } from "./app.ts";
 
 export const ownHosts: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { allowedHosts } = readConfig(c.env);

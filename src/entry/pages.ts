@@ -1,8 +1,7 @@
 // The pages: static files with the policies that keep them from being anything else.
 import { type Context, Hono } from "hono";
-import { readConfig } from "../env.ts";
+import { type AppEnv, readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
-import type { AppEnv } from "./app.ts";
 
 type Door = Context<AppEnv>;
 

@@ -7,7 +7,7 @@ import { refuseUpgrade, socketRequest } from "../channels/web-sockets.ts";
 import { putNewest } from "../core/newest.ts";
 import { type Bucket, guestSessionLimit, guestTicketLimit, type RateLimit, take } from "../core/rate-limit.ts";
 import { rootThreadIdOf } from "../core/thread.ts";
-import { type Config, readConfig } from "../env.ts";
+import { type AppEnv, type Config, readConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
@@ -15,7 +15,6 @@ import { widgetClose, widgetProtocol } from "../protocol/widget-frames.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { type Person, personById, redeemInvite } from "../storage/people.ts";
 import { sessionSecret, signToken, type TokenClaims, verifyToken } from "../storage/tokens.ts";
-import type { AppEnv } from "./app.ts";
 import { bodyAtMost, bodyOf } from "./json-body.ts";
 import { noUpgrade, refuseFailed, ticketBeside } from "./upgrade.ts";
 
