@@ -93,7 +93,13 @@ export function machineStopped(
 export function finishCancel(change: Change, cancel: { by: Principal; reason: string }, pending: readonly InboxRow[], nowMs: number): void {
   const { task } = change;
   if (task.mode.mode !== "cancelling") change.events.push({ kind: "task.cancel", by: cancel.by, epoch: task.epoch, reason: cancel.reason });
-  endTask(change, { status: "cancelled", text: `Stopped by ${cancel.by.name}.`, key: "cancelled" }, pending, [], nowMs);
+  const queued = task.backlog.length;
+  // They stood on the card as what comes next.
+  const left =
+    queued === 0
+      ? ""
+      : ` ${queued === 1 ? "A queued message was" : `${queued} queued messages were`} not begun: say again what is still wanted.`;
+  endTask(change, { status: "cancelled", text: `Stopped by ${cancel.by.name}.${left}`, key: "cancelled" }, pending, [], nowMs);
 }
 
 /** The answer of a call that is out will find another epoch. */

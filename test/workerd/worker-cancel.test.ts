@@ -80,6 +80,22 @@ test("[W9] during a command it is `cancelling` until the machine has stopped, al
   expect((await reports(task)).filter(({ kind }) => kind === "cancelled")).toHaveLength(1);
 });
 
+test("[W9] a stop says how many queued messages are not begun, also after an eviction", async () => {
+  const task = newTask();
+  await enrol(task);
+  await script(task, [run("sleep 600")]);
+  await begin(task);
+  await untilCommands(task, 1);
+  for (const seq of [1, 2]) await deliver(task, row(task, seq, `then part ${seq}`, member, { mode: "queue" }));
+  await evictDurableObject(task.stub as never);
+  await task.stub.cancel(stop);
+  const { epoch = 0 } = (await events(task, "task.cancel"))[0] ?? {};
+  await task.stub.stopped({ endpointId: task.endpointId, epoch, offline: false });
+  const line = "Stopped by member. 2 queued messages were not begun: say again what is still wanted.";
+  expect(await untilStatus(task, "cancelled")).toMatchObject({ line });
+  expect((await reports(task)).filter(({ kind }) => kind === "cancelled")).toMatchObject([{ text: line }]);
+});
+
 test("[W9] a guest may not stop a member's task, nor bury one that has not started", async () => {
   const task = newTask();
   await script(task, [{ calls: [{ tool: "report", input: { kind: "question", text: "which?" } }] }]);
