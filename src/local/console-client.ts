@@ -37,9 +37,22 @@ export class ConsoleClient {
       method,
       headers: { authorization: `Bearer ${this.#token}`, "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      throw new Error(`Nothing answers at ${this.#origin}. Does it run there?`, { cause: error });
     });
     const text = await response.text();
-    if (!response.ok) throw new Error(`${method} /api/console/${path} answered ${response.status}: ${text.slice(0, 300)}`);
+    if (!response.ok)
+      throw new Error(refusalIn(text) ?? `${method} /api/console/${path} answered ${response.status}: ${text.slice(0, 300)}`);
     return JSON.parse(text) as T;
+  }
+}
+
+/** The sentence of a refusal of ours; null when somebody else answered. */
+function refusalIn(text: string): string | null {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === "string" ? message : null;
+  } catch {
+    return null;
   }
 }

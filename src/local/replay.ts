@@ -7,19 +7,36 @@ import { readSettings } from "./settings.ts";
 const usage = `npm run replay -- tsk_…|router --step K [options]
   --url URL        the deployment; the local one without it
   --token TOKEN    its OPERATOR_TOKEN
+  --port N         where the local one listens, default 8787
   --state DIR      where the local one keeps its state, default .wrangler/state`;
 
+function read() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        step: { type: "string" },
+        url: { type: "string" },
+        token: { type: "string" },
+        port: { type: "string" },
+        state: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new Error(`${messageOf(error).split(". ")[0]}\n${usage}`);
+  }
+}
+
 async function main(): Promise<void> {
-  const { positionals, values } = parseArgs({
-    args: process.argv.slice(2),
-    allowPositionals: true,
-    options: { step: { type: "string" }, url: { type: "string" }, token: { type: "string" }, state: { type: "string" } },
-  });
+  const { positionals, values } = read();
+  if (values.help) return console.log(usage);
   const [of, ...others] = positionals;
   const step = Number(values.step);
   if (of === undefined || others.length > 0 || !(of === "router" || of.startsWith("tsk_")) || !Number.isInteger(step) || step < 1)
     throw new Error(of !== undefined && values.step === undefined ? `Which step? Say --step 1 for the first.\n${usage}` : usage);
-  const settings = readSettings(values.state === undefined ? [] : ["--state", values.state]);
+  const local = (["port", "state"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
+  const settings = readSettings(local);
   const token = values.token ?? (values.url === undefined ? settings.bindings.OPERATOR_TOKEN : process.env.OPERATOR_TOKEN);
   if (!token) throw new Error(`The operator token is missing: give --token, or set OPERATOR_TOKEN.\n${usage}`);
   const client = new ConsoleClient(values.url?.replace(/\/+$/, "") ?? `http://127.0.0.1:${settings.port}`, token);

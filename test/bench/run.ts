@@ -38,12 +38,12 @@ const benches: Record<string, Bench> = {
 };
 
 const usage = `npm run bench -- NAME [--quick] [--json] [--picture]
-  NAME      ${Object.keys(benches).join(", ")}
-  --quick   a short run for development: the same figures, with more noise
-  --json    one JSON object as the last line
-  --picture draws the run for the README, where the bench has a picture
-  --seeds 1,2 other seeds than its own (essay-e2e, essay-batching)
-  --speed 15  another scale of time (essay-e2e)`;
+  NAME         ${Object.keys(benches).join(", ")}
+  --quick      a short run for development: the same figures, with more noise
+  --json       one JSON object as the last line
+  --picture    draws the run for the README, where the bench has a picture
+  --seeds 1,2  other seeds than its own (essay-e2e, essay-batching)
+  --speed 15   another scale of time (essay-e2e)`;
 
 function refuse(problem: string): never {
   console.error(`${problem}\n${usage}`);
@@ -60,6 +60,7 @@ function read() {
         picture: { type: "boolean" },
         seeds: { type: "string" },
         speed: { type: "string" },
+        help: { type: "boolean", short: "h" },
       },
     });
   } catch (error) {
@@ -68,6 +69,10 @@ function read() {
 }
 
 const { values, positionals } = read();
+if (values.help) {
+  console.log(usage);
+  process.exit(0);
+}
 const [name = ""] = positionals;
 const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
 if (bench === undefined) refuse(name === "" ? "Which benchmark?" : `There is no benchmark “${name}”.`);
@@ -81,7 +86,9 @@ process.env.TMPDIR = scratch;
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }));
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 
+console.error("Building the Worker …");
 await Promise.all([buildAssets(), bundleWorker()]);
+console.error(`Measuring${values.quick ? ", a short run" : ""}: the figures come at the end …`);
 const { result: done, svg } = await bench({ quick: values.quick ?? false, seeds, speed });
 if (svg !== undefined && values.picture) {
   mkdirSync(pictures, { recursive: true });

@@ -30,6 +30,9 @@ export class Undisturbed {
       }
       this.#left -= 1;
       this.#discarded += 1;
+      console.error(
+        `Others used ${Math.round(share * 100)} % of the machine: a block is measured again (${this.#left} times more at most).`,
+      );
     }
   }
 
