@@ -3,6 +3,7 @@ import { github } from "../src/channels/github/index.ts";
 import { stillOfTeam } from "../src/channels/github/permissions.ts";
 import { completeStart, type EffectResult, type EffectRow, isEarly } from "../src/core/router-plan.ts";
 import { boardName, type Env, readConfig } from "../src/env.ts";
+import type { Logged, ThreadEvent } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
 import type { Schedule } from "../src/protocol/schedule.ts";
 import { migrated } from "../src/storage/migrations.ts";
@@ -97,8 +98,11 @@ export async function applyEffect(
       const schedule = schedules.get(effect.input.trigger.principal.id);
       if (schedule !== null && !(await hasAccess(env, schedule)))
         throw new Fault("forbidden", `${schedule.by.name}, who made this schedule, has no access any more.`);
-      await env.THREAD.getByName(effect.threadId).append(effect.input);
-      return {};
+      const thread = env.THREAD.getByName(effect.threadId);
+      await thread.append(effect.input);
+      const log = (await thread.events({ afterSeq: 0, limit: 1, about: effect.input.trigger.id })) as Logged<ThreadEvent>[];
+      const follower = log.flatMap(({ event }) => (event.kind === "thread.accepted" ? event.subscribers : []))[0];
+      return follower === undefined ? {} : { follower };
     }
     case "board":
       await env.BOARD.getByName(boardName).change(effect.input);

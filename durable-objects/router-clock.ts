@@ -5,7 +5,17 @@
 import { isOpen } from "../src/core/router.ts";
 import type { EffectResult, EffectRow, PlannedDecision, RouterEffect } from "../src/core/router-plan.ts";
 import { changeSchedule, pausedDecision, runDecision, type ScheduleEdit, setSchedule } from "../src/core/router-schedule.ts";
-import { afterRun, isOver, missedByChange, planDue, runDecided, runSaid, scheduleIdOf, timeWords } from "../src/core/schedule.ts";
+import {
+  afterRun,
+  isOver,
+  missedByChange,
+  planDue,
+  runDecided,
+  runPassed,
+  runSaid,
+  scheduleIdOf,
+  timeWords,
+} from "../src/core/schedule.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Schedule, ScheduleChange, ScheduleLine, ScheduleRun, ScheduleSetting } from "../src/protocol/schedule.ts";
 import type { Report } from "../src/protocol/task.ts";
@@ -30,6 +40,7 @@ export class RouterClock {
     this.#rows = ledger.schedules;
     ledger.hooks.push({
       decided: (decision, nowMs) => this.#decided(decision, nowMs),
+      passed: (triggerId, taskId, nowMs) => this.#passed(triggerId, taskId, nowMs),
       effectEnded: (row, end, nowMs) =>
         this.#effectEnded(row, "failure" in end ? end.failure : null, nowMs, "result" in end ? end.result : {}),
     });
@@ -122,7 +133,9 @@ export class RouterClock {
   }
 
   /** Inside the transaction of an effect's end: a trigger that could not be placed, a message that was or was not. */
-  #effectEnded({ effect, id, decisionId }: EffectRow, failure: string | null, nowMs: number, { sent = "unknown" }: EffectResult): void {
+  #effectEnded({ effect, id, decisionId }: EffectRow, failure: string | null, nowMs: number, result: EffectResult): void {
+    const { sent = "unknown", follower } = result;
+    if (effect.kind === "append" && follower !== undefined) this.#passed(effect.input.trigger.id, follower, nowMs);
     if (effect.kind === "append" && failure !== null) {
       const run = this.#rows.run(effect.input.trigger.id);
       if (run !== null) this.#follow(run, { ...run, execution: "failed", detail: failure }, nowMs);
@@ -144,6 +157,14 @@ export class RouterClock {
     const about = { id: `${id}/receipt`, decisionId, chain: `${id}/receipt`, order: 0, effect: receipt };
     this.#ledger.store.addEffects([{ ...about, state: "pending", attempts: 0, dueMs: nowMs, result: {} }], nowMs);
     this.#ledger.alarms.setEarlier("effects", "effects", nowMs);
+  }
+
+  /** Inside a transaction: what is due reached a task with its thread, and no decision here. */
+  #passed(triggerId: string, taskId: string, nowMs: number): void {
+    const run = this.#rows.run(triggerId);
+    if (run === null) return;
+    const task = this.#ledger.store.task(taskId);
+    this.#follow(run, runPassed(run, taskId, task !== null && isOpen(task)), nowMs);
   }
 
   #follow(before: ScheduleRun, run: ScheduleRun, nowMs: number): void {

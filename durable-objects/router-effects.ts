@@ -111,6 +111,7 @@ export class RouterEffects {
     if (rows.length === 0) return;
     const seq = log.append({ kind: "router.passed", threadId, triggerIds: rows.map((item) => item.id), taskId }, nowMs);
     for (const item of rows) store.inbox.close(item.id, "passed", seq);
+    this.#ledger.passed(rows, taskId, nowMs);
   }
 
   #failed(row: EffectRow, error: unknown, nowMs: number): void {

@@ -83,7 +83,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     this.ctx.storage.transactionSync(() => {
       const { releasedBy, again } = input;
       for (const arrival of arrivals(input, this.#store.cutOf(input.threadId))) {
-        if (arrival.what === "passed") continue;
+        if (arrival.what === "passed") {
+          this.#ledger.passed([{ id: arrival.triggerId }], input.tasks.at(-1) ?? "", nowMs);
+          continue;
+        }
         const { item } = arrival;
         const { id: triggerId, threadId, seq, lane } = item;
         if (!this.#store.inbox.takes(triggerId, { releasedBy, again })) continue;

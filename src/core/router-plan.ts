@@ -46,7 +46,14 @@ export type RouterEffect =
   | { kind: "board"; input: BoardChange[] };
 
 /** What an effect answered that later effects of its chain need. */
-export type EffectResult = { fromSeq?: number; cutSeq?: number; tainted?: boolean; started?: boolean; sent?: OutboundState };
+export type EffectResult = {
+  fromSeq?: number;
+  cutSeq?: number;
+  tainted?: boolean;
+  started?: boolean;
+  sent?: OutboundState;
+  follower?: string;
+};
 
 /** One effect of a chain: chains are independent of each other, within one the order holds. */
 export type EffectRow = {

@@ -55,10 +55,14 @@ function readOne(input: ScheduleTime, own: string, nowMs: number): { when: Sched
   }
 }
 
+/** Readers of dates count on where a month has ended: the 30th of February is the 2nd of March to them. */
+const isDay = (date: string): boolean => String(new Date(`${date}T00:00:00Z`).getUTCDate()).padStart(2, "0") === date.slice(8);
+
 function readInstant(at: string, zone: string, nowMs: number): { when: ScheduleWhen; zone: string } | { problem: string } {
-  const [, date, time, offset] = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::\d{2})?(Z|[+-]\d{2}:\d{2})?$/.exec(at.trim()) ?? [];
+  const [, date, time, offset] =
+    /^(\d{4}-\d{2}-\d{2})[T ]((?:[01]\d|2[0-3]):[0-5]\d)(?::[0-5]\d)?(Z|[+-]\d{2}:\d{2})?$/.exec(at.trim()) ?? [];
   const problem = `"${at}" is no time; write it like 2026-12-01 09:00.`;
-  if (date === undefined || time === undefined) return { problem };
+  if (date === undefined || time === undefined || !isDay(date)) return { problem };
   let atMs: number;
   try {
     atMs =
@@ -213,19 +217,30 @@ export function runSaid(run: ScheduleRun, state: OutboundState): ScheduleRun {
 
 /** What follows for a run from a decision on its trigger. */
 export function runDecided(run: ScheduleRun, decision: { tool: string; taskId?: string; reason: string; by: string }): ScheduleRun {
-  if (run.execution !== "pending") return run;
+  // A task that only got it with its thread may give it back.
+  if (run.execution !== "pending" && !(run.execution === "running" && run.passed)) return run;
+  const { passed: _, ...own } = run;
   switch (decision.tool) {
     case "dispatch":
       return decision.taskId === undefined
-        ? { ...run, execution: "failed", detail: decision.reason }
-        : { ...run, execution: "running", taskId: decision.taskId, delivery: "pending" };
+        ? { ...own, execution: "failed", detail: decision.reason }
+        : { ...own, execution: "running", taskId: decision.taskId, delivery: "pending" };
     case "reply":
-      return { ...run, execution: "done", delivery: "pending", detail: decision.reason };
+      return { ...own, execution: "done", delivery: "pending", detail: decision.reason };
     case "ask_human":
-      return { ...run, execution: "failed", detail: `a person has to decide: ${decision.reason}` };
+      return { ...own, execution: "failed", detail: `a person has to decide: ${decision.reason}` };
     default:
-      return { ...run, execution: decision.by === "code" ? "failed" : "done", detail: decision.reason };
+      return { ...own, execution: decision.by === "code" ? "failed" : "done", detail: decision.reason };
   }
+}
+
+/** [RS5] A thread that a task follows asks nobody for a decision: the run is that task's, over when it reports its end, or now where it has. */
+export function runPassed(run: ScheduleRun, taskId: string, atWork: boolean): ScheduleRun {
+  if (run.execution !== "pending") return run;
+  const passed = { ...run, taskId, passed: true as const };
+  return atWork
+    ? { ...passed, execution: "running", delivery: "pending" }
+    : { ...passed, execution: "done", detail: "the task that followed the thread had it" };
 }
 
 /** One for each zone that was asked for: making one costs more than all else that a turn's message does. */

@@ -14,6 +14,8 @@ export const limits = {
   /** A trigger is read by models: more than this is spilled, the raw body kept in R2. */
   maxTriggerBytes: 32 * KiB,
   maxMessageChars,
+  /** Threads that one delivery may concern, the newest: each is an object, a row and a call, and the platform bounds the calls of one request. */
+  maxThreadsPerDelivery: 32,
   /** One socket frame, either way: far below what workerd accepts, so that one frame never stalls the others. */
   maxFrameBytes: 256 * KiB,
   /** Bytes of command output in one frame: base64 and envelope stay under `maxFrameBytes`. */

@@ -59,6 +59,8 @@ export type ScheduleRun = {
   /** Due instants that this receipt stands for, when they were missed. */
   missed: number;
   taskId: string | null;
+  /** That task followed the thread already, and got it as it gets every row. */
+  passed?: true;
   detail: string;
 };
 

@@ -27,6 +27,8 @@ const shownRuns = 5;
 
 type LedgerHooks = {
   decided: (decision: PlannedDecision, nowMs: number) => void;
+  /** A trigger that waited here, or came late, is its thread's task's. */
+  passed?: (triggerId: string, taskId: string, nowMs: number) => void;
   effectEnded: (row: EffectRow, end: { result: EffectResult } | { failure: string }, nowMs: number) => void;
 };
 
@@ -57,6 +59,11 @@ export class RouterLedger {
     this.store = store;
     this.log = log;
     this.alarms = alarms;
+  }
+
+  /** Inside a transaction. */
+  passed(triggers: readonly { id: string }[], taskId: string, nowMs: number): void {
+    for (const hook of this.hooks) for (const { id } of triggers) hook.passed?.(id, taskId, nowMs);
   }
 
   /** Inside a transaction. A decision that is known already changes nothing. */

@@ -12,6 +12,7 @@ import {
   planDue,
   readTime,
   runDecided,
+  runPassed,
   runSaid,
   timeWords,
   triggerOfRun,
@@ -83,7 +84,9 @@ describe("the calendar", () => {
     expect(read({ at: "2026-12-01T09:00:00Z" })).toMatchObject({ when: { atMs: at("2026-12-01T09:00:00Z") } });
     expect(read({ at: "2026-07-01 09:00" })).toMatchObject({ problem: expect.stringContaining("over") });
     expect(read({ at: "tomorrow" })).toMatchObject({ problem: expect.stringContaining("no time") });
-    expect(read({ at: "2026-13-01 09:00" })).toHaveProperty("problem");
+    for (const none of ["2026-13-01 09:00", "2027-02-29 09:00", "2027-04-31T09:00Z", "2027-01-01 24:00", "2027-01-01 09:00:60"])
+      expect(read({ at: none }), none).toMatchObject({ problem: expect.stringContaining("no time") });
+    expect(read({ at: "2028-02-29 09:00" })).toHaveProperty("when");
     expect(read({ cron: "61 * * * *" })).toMatchObject({ problem: expect.stringContaining("five fields") });
     expect(read({ cron: "* * * * * *" })).toHaveProperty("problem");
     expect(read({ cron: "0 0 30 2 *" })).toMatchObject({ problem: expect.stringContaining("never") });
@@ -215,6 +218,17 @@ describe("what came of it", () => {
     expect(runDecided(run, { tool: "reply", reason: "", by: "model" })).toMatchObject({ execution: "done", delivery: "pending" });
     expect(runDecided(run, { tool: "ask_human", reason: "?", by: "model" })).toMatchObject({ execution: "failed" });
     expect(runDecided(run, { tool: "record", reason: "", by: "model" })).toMatchObject({ execution: "done", delivery: "none" });
+  });
+
+  test("[RS5] what a task got with its thread is that task's, until it has ended or given it back", () => {
+    const passed = runPassed(run, "tsk_a", true);
+    expect(passed).toMatchObject({ execution: "running", delivery: "pending", taskId: "tsk_a" });
+    expect(isOver(runPassed(run, "tsk_a", false))).toBe(true);
+    expect(runDecided(passed, { tool: "record", reason: "", by: "model" })).toMatchObject({ execution: "done" });
+    // A dispatch of its own: what else is decided beside it ends no run, and neither does that its thread is given to its task.
+    const own = runDecided(run, { tool: "dispatch", taskId: "tsk_b", reason: "", by: "model" });
+    expect(runDecided(own, { tool: "reply", reason: "", by: "model" })).toEqual(own);
+    expect(runPassed(own, "tsk_b", true)).toEqual(own);
   });
 
   test("[RS5] the answer of a run ends as its thread's ledger says; of one that perhaps arrived that is told, and it does not count as well", () => {

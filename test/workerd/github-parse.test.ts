@@ -106,6 +106,18 @@ describe("threads", () => {
     expect(found.every((draft) => draft.source.kind === "ci" && draft.trigger.text === "")).toBe(true);
   });
 
+  test("[G6] a check of more pull requests than one delivery may concern is one of the newest", () => {
+    const pull_requests = Array.from({ length: 2_000 }, (_, i) => ({
+      number: i + 1,
+      head: { repo: { id: 7 } },
+      base: { repo: { id: 7 } },
+    }));
+    const check_suite = { id: 1, head_branch: "button", head_sha: "abc", status: "completed", conclusion: "failure", pull_requests };
+    const found = drafts("check_suite", { action: "completed", repository, sender: person("dev"), check_suite });
+    expect(found.length).toBe(limits.maxThreadsPerDelivery);
+    expect(found[0]?.trigger.threadKey).toBe("pull:2000");
+  });
+
   test("a check without a pull request belongs to its branch; one without either is ignored", () => {
     const run = { id: 1, name: "test", head_sha: "abc", conclusion: "failure", pull_requests: [] };
     const payload = (branch: string | null) => ({

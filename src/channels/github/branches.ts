@@ -1,6 +1,7 @@
 // Which threads an event of a branch, of its checks or of its pull request concerns, and what claims to be ours there.
 import { ownerOf, sha256Hex, threadIdOf } from "../../core/ids.ts";
 import { readMarker } from "../../core/marker.ts";
+import { limits } from "../../protocol/limits.ts";
 import type { Actor, Delivery, DraftInput, Source } from "./draft.ts";
 import type { GitHubCheckPull, GitHubPull } from "./payloads.ts";
 
@@ -56,7 +57,7 @@ export function checkThreads(
   });
   const byNumber = new Map(ours.map((pull) => [pull.number, pull]));
   if (byNumber.size > 0)
-    return [...byNumber.values()].map((pull) => {
+    return newest([...byNumber.values()]).map((pull) => {
       const head = pull.head?.repo?.id;
       const fromFork = fork !== null || typeof head !== "number" || head !== (pull.base?.repo?.id ?? repository.id);
       return {
@@ -79,5 +80,9 @@ export function checkThreads(
     },
   ];
 }
+
+/** [G6] The door counts deliveries: one of many pull requests is no way around it. */
+const newest = (pulls: GitHubCheckPull[]): GitHubCheckPull[] =>
+  pulls.length <= limits.maxThreadsPerDelivery ? pulls : pulls.sort((a, b) => b.number - a.number).slice(0, limits.maxThreadsPerDelivery);
 
 const ciSource = (source: Source, own: boolean): Source => (source.kind === "ci" ? { ...source, own } : source);
