@@ -25,15 +25,11 @@ const times = { created_at: text, updated_at: text };
 
 const base = { action: text, repository, sender: user };
 
+/** What an issue and a pull request have in common. */
+const subject = { number, id: orNull(id), title: text, body: text, html_url: text, user, author_association: text, ...times };
+
 const issue = z.object({
-  number,
-  id: orNull(id),
-  title: text,
-  body: text,
-  html_url: text,
-  user,
-  author_association: text,
-  ...times,
+  ...subject,
   state_reason: text,
   pull_request: orNull(z.object({})),
 });
@@ -51,14 +47,7 @@ const comment = z.object({
 });
 
 const pull = z.object({
-  number,
-  id: orNull(id),
-  title: text,
-  body: text,
-  html_url: text,
-  user,
-  author_association: text,
-  ...times,
+  ...subject,
   merged: flag,
   draft: flag,
   head: z.object({ ref: text, sha: text, repo: headRepository }),
