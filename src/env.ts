@@ -7,7 +7,7 @@ type ObjectStub<T> = T & { fetch(request: Request): Promise<Response> };
 export type Objects<T> = { getByName(name: string): ObjectStub<T> };
 
 /** Minds that may each have a model of their own. */
-export const modelRoles = ["router", "worker", "gate", "watchdog"] as const;
+const modelRoles = ["router", "worker", "gate", "watchdog"] as const;
 export type ModelRole = (typeof modelRoles)[number];
 type ModelSetting = "PROVIDER" | "BASE_URL" | "API_KEY" | "NAME" | "PRICE";
 /** `ROUTER_MODEL_NAME`, `WATCHDOG_MODEL_PROVIDER` …: what one role has instead of the common `MODEL_…`. */

@@ -1,6 +1,6 @@
 // GET /health: what a person who has just deployed this needs to know. Names of settings, never their values.
 import { Hono } from "hono";
-import { type AppEnv, type Config, type Env, modelProblem, modelRoles, readConfig } from "../env.ts";
+import { type AppEnv, type Config, type Env, modelProblem, readConfig } from "../env.ts";
 import { version } from "../protocol/version.ts";
 import { type Fact, factNames, readFacts } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
@@ -59,13 +59,16 @@ function missingSecrets(config: Config, env: Env): Missing[] {
   return needed.filter((each) => !each.present).map(({ name, purpose }) => ({ name, purpose }));
 }
 
+/** Roles whose model is asked by now; the others may be set. */
+const asked = ["router", "worker"] as const;
+
 function modelNote(model: Config["model"]): string {
-  const used = modelRoles.map((role) => ({ role, name: `"${model[role].modelName}"`, provider: model[role].provider }));
+  const used = asked.map((role) => ({ role, name: `"${model[role].modelName}"`, provider: model[role].provider }));
   if (used.every(({ provider }) => provider === "offline"))
     return "The embedded offline provider answers. Set MODEL_PROVIDER, MODEL_BASE_URL, MODEL_API_KEY and MODEL_NAME to use a real model.";
   if (new Set(used.map(({ name, provider }) => `${provider} ${name}`)).size === 1)
     return `The settings are complete: ${used[0]?.name ?? ""} is used.`;
-  const who = { router: "the router uses", worker: "workers use", gate: "the gate uses", watchdog: "the watchdog uses" } as const;
+  const who = { router: "the router uses", worker: "workers use" };
   return `The settings are complete: ${used.map(({ role, name }) => `${who[role]} ${name}`).join(", ")}.`;
 }
 

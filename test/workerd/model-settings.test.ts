@@ -1,4 +1,6 @@
+import { createExecutionContext } from "cloudflare:test";
 import { expect, test } from "vitest";
+import { app } from "../../src/entry/app.ts";
 import { type Env, modelProblem, readConfig } from "../../src/env.ts";
 import { aiBinding } from "../support/ai-binding.ts";
 import { bindings } from "./widget-page.ts";
@@ -48,4 +50,16 @@ test("a provider that there is not, an address that is none and a time that is n
   expect(modelProblem(configOf({ MODEL_PROVIDER: "telepathy" }))).toContain('MODEL_PROVIDER is "telepathy"; it must be one of "offline"');
   expect(modelProblem(configOf({ ...real, MODEL_BASE_URL: "nowhere" }))).toBe("MODEL_BASE_URL must be an http or https address.");
   expect(modelProblem(configOf({ ...real, MODEL_TIMEOUT_MS: "soon" }))).toBe("MODEL_TIMEOUT_MS must be a number of milliseconds above 0.");
+});
+
+test("/health names the models that answer, and no model that nobody asks", async () => {
+  const noteWith = async (settings: Partial<Env>): Promise<string> => {
+    const answer = await app.fetch(new Request("https://switchyard.test/health"), { ...bare, ...settings }, createExecutionContext());
+    return (await answer.json<{ model: { note: string } }>()).model.note;
+  };
+  expect(await noteWith({ ...real, GATE_MODEL_NAME: "small" })).toBe('The settings are complete: "large" is used.');
+  expect(await noteWith({ ...real, WORKER_MODEL_NAME: "small" })).toBe(
+    'The settings are complete: the router uses "large", workers use "small".',
+  );
+  expect(await noteWith({ WATCHDOG_MODEL_NAME: "small" })).toContain("The embedded offline provider answers.");
 });
