@@ -7,6 +7,8 @@ import speculation from "../../migrations/0004_speculation.sql";
 import marks from "../../migrations/0005_marks.sql";
 import heldOffers from "../../migrations/0006_held-offers.sql";
 import savedIn from "../../migrations/0007_saved-in.sql";
+import { Fault } from "../protocol/fault.ts";
+import { withTimeout } from "./timeout.ts";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [
@@ -20,14 +22,35 @@ const migrations: readonly { name: string; sql: string }[] = [
   { name: "0007_saved-in.sql", sql: savedIn },
 ];
 
-// Results only, never promises: a promise of one request must not be awaited by another, which may be gone.
 const ready = new WeakSet<D1Database>();
+/** Runs under way, so that a crowd at a new isolate makes one. */
+const running = new WeakMap<D1Database, Promise<void>>();
+/** A run of another request may have gone with it: nobody waits for it longer than this. */
+const patienceMs = 2_000;
 
-/** Resolves when all migrations are applied. Whoever comes while they run applies them too: each is applied once. */
+/** Resolves when all migrations are applied: what is done is known for this isolate, a failure is not. */
 export async function migrated(db: D1Database): Promise<void> {
   if (ready.has(db)) return;
-  await migrate(db);
-  ready.add(db);
+  const run = running.get(db);
+  if (run === undefined) return begin(db);
+  try {
+    await withTimeout(run, patienceMs, "A migration");
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    if (running.get(db) === run) running.delete(db);
+    await migrated(db);
+  }
+}
+
+async function begin(db: D1Database): Promise<void> {
+  const run = migrate(db);
+  running.set(db, run);
+  try {
+    await run;
+    ready.add(db);
+  } finally {
+    if (running.get(db) === run) running.delete(db);
+  }
 }
 
 async function migrate(db: D1Database): Promise<void> {
