@@ -1,6 +1,6 @@
 // What the router's model reads: each waiting thing as a context item, with public text kept out of the team's lane.
 
-import type { MarkedText, RouterItem, ScheduleItem, TaskLine } from "../protocol/context-items.ts";
+import { hiddenTitle, type MarkedText, type RouterItem, type ScheduleItem, type TaskLine } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Policy } from "../protocol/policy.ts";
@@ -162,7 +162,7 @@ function tasksItem(input: TurnInput): RouterItem {
   const line = (task: KnownTask): TaskLine => ({
     id: task.id,
     // [A9] Of a conversation that nobody here reads only that there is work: not what.
-    title: isPrivate(task) ? "(of another conversation)" : task.title,
+    title: isPrivate(task) ? hiddenTitle : task.title,
     status: task.status,
     thread: task.threadId,
     ...(task.speculative ? { speculative: true } : {}),

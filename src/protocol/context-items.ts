@@ -67,6 +67,9 @@ export type ScheduleItem = {
   list: { id: string; name: string; when: string; next: string; by: string; text: string }[];
 };
 
+/** What stands for the title of a task that nobody here may read. */
+export const hiddenTitle = "(of another conversation)";
+
 export type TaskLine = {
   id: string;
   title: string;

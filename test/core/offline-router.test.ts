@@ -6,7 +6,7 @@ import { type MemoryEntry, renderFound } from "../../src/core/router-memory.ts";
 import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { scheduleIdOf } from "../../src/core/schedule.ts";
 import { answerChat } from "../../src/llm/offline/planner.ts";
-import type { RouterItem, TaskLine } from "../../src/protocol/context-items.ts";
+import { hiddenTitle, type RouterItem, type TaskLine } from "../../src/protocol/context-items.ts";
 import { limits } from "../../src/protocol/limits.ts";
 import type { Lane } from "../../src/protocol/principal.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
@@ -142,6 +142,16 @@ describe("The offline router", () => {
     expect(text).toContain("Run the tests: running on studio, 2 min");
     expect(text).toContain("Lint (done)");
     expect(text).toContain("Online: studio");
+    const [other, ended] = [task("tsk_c", hiddenTitle), task("tsk_d", hiddenTitle, { status: "done" })];
+    const stopped = task("tsk_b", "Lint", { status: "cancelled" });
+    const [word, more] = [
+      reply(ask([tasks([task("tsk_a", "Run the tests")], [stopped]), machines(studio), trigger("status")])),
+      reply(ask([tasks([task("tsk_a", "Run the tests"), other], [stopped, ended]), machines(studio), trigger("status")])),
+    ];
+    expect(word).toContain("Last: Lint (stopped).");
+    expect(more).toContain("2 tasks are open:");
+    expect(more).toContain("- one of another conversation\n");
+    expect(more).toContain("Last: Lint (stopped).");
     expect(reply(ask([tasks([]), machines(), trigger("status")]))).toBe("Nothing is running.\nNo machine is connected.");
     const many = Array.from({ length: 40 }, (_, i) => task(`tsk_${i}`, `Work number ${i}`));
     expect(reply(ask([tasks(many), machines(studio), trigger("status")])).split(/\s+/).length).toBeLessThanOrEqual(100);
@@ -431,7 +441,7 @@ it("[RS6] never takes words of time for work that begins at once, and says what 
     text: "",
   };
   expect(reply(ask([{ ...item, list: [known] }, trigger("every hour run the tests")]))).toBe(
-    "Scheduled “run the tests” every hour, in place of every day at 09:00 (UTC). To end it: cancel schedule run the tests",
+    "Scheduled “run the tests” every hour, in place of every day at 09:00 (UTC). To end it, say “cancel schedule run the tests”.",
   );
   expect(reply(calls("every hour run the tests"))).not.toContain("in place of");
 });

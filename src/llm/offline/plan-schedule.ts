@@ -42,7 +42,7 @@ export function planTimed(trigger: Trigger, schedules: Schedules | null, isTeam:
       if (needsWork && !asksForWork(trigger, text)) return null;
       const inZone = "everyMinutes" in time || "afterMinutes" in time ? "" : ` (${time.zone ?? schedules?.zone ?? "UTC"})`;
       const former = schedules?.list.find(({ id }) => id === scheduleIdOf(trigger.thread, name));
-      const said = `Scheduled “${name}” ${words}${inZone}${former === undefined ? "" : `, in place of ${former.when}`}. To end it: cancel schedule ${name}`;
+      const said = `Scheduled “${name}” ${words}${inZone}${former === undefined ? "" : `, in place of ${former.when}`}. To end it, say “cancel schedule ${name}”.`;
       return [{ tool: "schedule", input: { settles, name, text, ...time } }, ...(isTeam ? reply(said) : [])];
     }
   }

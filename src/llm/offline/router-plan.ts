@@ -1,6 +1,6 @@
 // The offline router: one decision for each trigger and report of the last turn.
 import { excerpt, parseMessage } from "../../core/context.ts";
-import type { ContextItem, RouterItem, TaskLine } from "../../protocol/context-items.ts";
+import { type ContextItem, hiddenTitle, type RouterItem, type TaskLine } from "../../protocol/context-items.ts";
 import type { Lane } from "../../protocol/principal.ts";
 import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
@@ -326,28 +326,34 @@ function matchingTasks(target: string, trigger: Trigger, open: readonly TaskLine
 
 const shown = 5;
 
+/** As the pages say it. */
+const wordOf = (status: string): string => ({ cancelled: "stopped", cancelling: "stopping" })[status] ?? status;
+
 function status(trigger: Trigger, view: View): string {
   if (view.lane === "public") {
     const own = openHere(trigger, view.open);
     return own.length > 0
-      ? `The team is at work on this (${own[0]?.status}).`
+      ? `The team is at work on this (${wordOf(own[0]?.status ?? "")}).`
       : "There is nothing that I can tell about the team's work here.";
   }
   const lines: string[] = [];
   if (view.open.length === 0) lines.push("Nothing is running.");
   else {
     lines.push(view.open.length === 1 ? "One task is open:" : `${view.open.length} tasks are open:`);
-    for (const task of view.open.slice(0, shown)) {
+    const told = view.open.filter(({ title }) => title !== hiddenTitle);
+    const hidden = view.open.length - told.length;
+    for (const task of told.slice(0, shown)) {
       const where = task.machine && task.status !== "waiting" ? ` on ${task.machine}` : "";
       lines.push(
-        `- ${task.title}: ${task.status}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line.replaceAll("`", ""), 60)})` : ""}`,
+        `- ${task.title}: ${wordOf(task.status)}${where}, ${task.minutes} min${task.line ? ` (${excerpt(task.line.replaceAll("`", ""), 60)})` : ""}`,
       );
     }
-    if (view.open.length > shown) lines.push(`- and ${view.open.length - shown} more`);
+    if (told.length > shown) lines.push(`- and ${told.length - shown} more`);
+    if (hidden > 0) lines.push(hidden === 1 ? "- one of another conversation" : `- ${hidden} of other conversations`);
     lines.push("");
   }
-  const recent = view.recent.slice(0, view.open.length > 2 ? 1 : 3);
-  if (recent.length > 0) lines.push(`Last: ${recent.map((task) => `${task.title} (${task.status})`).join("; ")}.`);
+  const recent = view.recent.filter(({ title }) => title !== hiddenTitle).slice(0, view.open.length > 2 ? 1 : 3);
+  if (recent.length > 0) lines.push(`Last: ${recent.map((task) => `${task.title} (${wordOf(task.status)})`).join("; ")}.`);
   const online = view.machines.filter((machine) => machine.online).map((machine) => machine.name);
   const offline = view.machines.filter((machine) => !machine.online).map((machine) => machine.name);
   if (view.machines.length === 0) lines.push("No machine is connected.");

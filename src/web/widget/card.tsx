@@ -39,6 +39,7 @@ function Actions(props: { topic: TopicView }) {
         const isVerdict = action === "accept" || action === "reject";
         const chosen = isVerdict && (pressed || (card.accepted !== undefined && card.accepted === (action === "accept")));
         const [idle, done] = action === "reject" && card.status === "failed" ? leave : words[action];
+        const word = (pressed && !isVerdict) || chosen ? done : idle;
         return (
           <button
             key={action}
@@ -46,7 +47,7 @@ function Actions(props: { topic: TopicView }) {
             class={action === "continue" ? "btn btn-main" : "btn"}
             aria-pressed={isVerdict ? chosen : undefined}
             aria-disabled={pressed && !isVerdict ? true : undefined}
-            aria-label={isVerdict && idle !== leave[0] ? `${idle} the result of “${card.title}”` : `${idle}: “${card.title}”`}
+            aria-label={isVerdict && idle !== leave[0] ? `${word} the result of “${card.title}”` : `${word}: “${card.title}”`}
             onClick={() => {
               if (pressed) return;
               if (action === "again") say(topic.threadId, `${idle}.`);
@@ -54,7 +55,7 @@ function Actions(props: { topic: TopicView }) {
             }}
           >
             {isVerdict && idle !== leave[0] ? <ShapeIcon shape={action === "accept" ? "check" : "cross"} /> : null}
-            {(pressed && !isVerdict) || chosen ? done : idle}
+            {word}
           </button>
         );
       })}
@@ -179,7 +180,7 @@ export function TaskCardView(props: { topic: TopicView }) {
   return (
     <article class={`card ${view?.forYou ? "card-asks" : ""}`} aria-label={`Task: ${title}`}>
       <header class="card-head">
-        <h3 dir="auto">{title}</h3>
+        <h2 dir="auto">{title}</h2>
         <p class="card-state">
           {view ? <StateMark view={view} /> : <span class="state tone-quiet">starting</span>}
           {card ? <Elapsed task={card} /> : null}

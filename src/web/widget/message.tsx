@@ -4,7 +4,7 @@ import { Folded, FoldedMarkdown, isLong, Markdown } from "../shared/markdown.tsx
 import { clockTime, exact } from "../shared/time.ts";
 import type { Draft, ShownRow } from "./model.ts";
 import type { OutboxEntry } from "./outbox.ts";
-import { conversation, link, mark, ofTeam } from "./store.ts";
+import { conversation, link, mark, ofTeam, outbox, say } from "./store.ts";
 
 /** What a reply's delivery says to people; nothing while all is well. */
 const unsent: Partial<Record<string, string>> = {
@@ -41,11 +41,27 @@ export function RowView(props: { shown: ShownRow; threadId: string | undefined; 
               <Markdown text={row.fullText} />
             </details>
           )}
+          {row.replyKind === "notice" ? <Confirm text={row.text} threadId={props.threadId ?? ""} /> : null}
           {row.proactive && row.id && ofTeam.value ? <Unwanted of={row.id} threadId={props.threadId ?? ""} /> : null}
           {unsent[row.state] ? <p class="fine tone-bad">{unsent[row.state]}</p> : null}
         </div>
       );
   }
+}
+
+/** The line by which an owner confirms what is shown: a press writes it, until it is written. */
+function Confirm({ text, threadId }: { text: string; threadId: string }) {
+  const line = /^Say “(confirm rul_[a-z0-9]+)”/.exec(text)?.[1];
+  const { welcome, rows } = conversation.value;
+  const isWritten =
+    rows[threadId]?.some(({ row }) => row.kind === "message" && row.text === line) ||
+    outbox.value.entries.some(({ frame }) => frame.t === "send" && frame.text === line);
+  if (line === undefined || isWritten || welcome?.you.role !== "owner") return null;
+  return (
+    <button type="button" class="btn btn-main" onClick={() => say(threadId, line)}>
+      Confirm
+    </button>
+  );
 }
 
 /** The team's word on what was said by itself, or because a policy wants it. */
