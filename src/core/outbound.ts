@@ -18,6 +18,18 @@ export type OutboundEntry = {
   detail: string | null;
 };
 
+/** What the team is told of messages that did not reach people, or that nobody knows of whether they did. */
+export function unsentWords(entries: readonly OutboundEntry[], where: string): string {
+  const failed = entries.every(({ state }) => state === "failed");
+  const reasonOf = ({ state, detail }: OutboundEntry): string =>
+    `${failed ? "" : `${state}: `}${(detail ?? "no reason given").replace(/\.$/, "")}`;
+  const reasons = [...new Set(entries.map(reasonOf))].slice(0, 3).join("; ");
+  const messages = entries.length === 1 ? "1 message" : `${entries.length} messages`;
+  return failed
+    ? `${messages} for ${where} could not be sent. ${reasons}.`
+    : `${messages} for ${where} did not surely arrive (${reasons}).`;
+}
+
 export type OutboundStep = { do: "send" | "find" | "expire" } | { do: "wait"; untilMs: number } | { do: "nothing" };
 
 /** How a call to the channel ended; `providerId` null only from `find`: the provider does not have it. */

@@ -1,6 +1,7 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
 import { retryAtMs, spreadMs } from "../core/alarms.ts";
 import { ownerOf } from "../core/ids.ts";
+import { unsentWords } from "../core/outbound.ts";
 import { isActive, rootOwnerOf, saidUnasked, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
@@ -289,8 +290,7 @@ export class ThreadRoom {
     const untold = this.store.outbound.untold();
     const first = untold[0];
     if (!about || !first) return undefined;
-    const reasons = [...new Set(untold.map((entry) => `${entry.state}: ${entry.detail ?? "no reason given"}`))].slice(0, 3);
-    const text = `${untold.length} ${untold.length === 1 ? "message" : "messages"} for ${about.title || about.threadId} did not surely arrive (${reasons.join("; ")}).`;
+    const text = unsentWords(untold, about.title || about.threadId);
     const notice = { id: `outbound:${first.id}`, atMs: Date.now(), kind: "fault", text, threadId: about.threadId } as const;
     await withTimeout(this.#env.BOARD.getByName(boardName).change([{ kind: "notice", notice }]), callTimeoutMs, "The board");
     this.store.outbound.markTold(untold);

@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
 import { type GitHubState, gitHubSteps } from "../../src/core/github-set-up.ts";
 
@@ -20,6 +22,31 @@ test("a fresh deployment has five steps before it, each with what to do and most
   expect(steps.flatMap(({ paste }) => paste.map(({ text }) => text))).toContain("https://switchyard.test/hooks/github");
 });
 
+test.each(["http://127.0.0.1:8787", "http://localhost:8787", "http://[::1]:8787"])(
+  "at %s what is to be pasted is for this machine: lines of its file, and an address that GitHub can reach",
+  (origin) => {
+    const steps = gitHubSteps({ ...nothing, origin });
+    expect(JSON.stringify(steps)).not.toMatch(/wrangler/);
+    const lines = steps.flatMap(({ paste }) => paste.map(({ text }) => text));
+    expect(lines).toEqual(
+      expect.arrayContaining(["GITHUB_WEBHOOK_SECRET=…", "GITHUB_APP_ID=…", "GITHUB_TOKEN=…", "GITHUB_LOGIN=your-app-name"]),
+    );
+    expect(steps[3]?.text).toContain("a tunnel");
+    // What the pasted command writes is read back whole, line by line.
+    const key = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\nBBBB\n-----END RSA PRIVATE KEY-----";
+    const command = lines.find((line) => line.startsWith("printf")) ?? "";
+    const written = execFileSync("sh", ["-c", command.replace(/cat \S+\)/, 'printf "%s" "$KEY")').replace(/ >> .*/, "")], {
+      env: { KEY: key },
+      encoding: "utf8",
+    });
+    expect(parseEnv(written)).toEqual({ GITHUB_APP_PRIVATE_KEY: key });
+  },
+);
+
+test("a name that only begins like this machine's is a deployment", () => {
+  expect(JSON.stringify(gitHubSteps({ ...nothing, origin: "https://localhost.example" }))).toContain("wrangler secret put");
+});
+
 test("a complete one has none, and shows nothing to paste", () => {
   const steps = gitHubSteps({ ...nothing, secret: true, appId: true, appKey: true, login: "acme[bot]", heardMs: 1, hooks: [hook] });
   expect(steps.every(({ done, paste }) => done && paste.length === 0)).toBe(true);
@@ -29,7 +56,10 @@ test("a complete one has none, and shows nothing to paste", () => {
 
 test("half an App names its missing half, and whether a token speaks meanwhile", () => {
   const half = gitHubSteps({ ...nothing, appId: true })[1];
-  expect(half).toMatchObject({ done: false, paste: [{ text: "npx wrangler secret put GITHUB_APP_PRIVATE_KEY" }] });
+  expect(half).toMatchObject({
+    done: false,
+    paste: [{ text: "npx wrangler secret put GITHUB_APP_PRIVATE_KEY < your-app.private-key.pem" }],
+  });
   expect(gitHubSteps({ ...nothing, appKey: true, token: true })[1]).toMatchObject({
     done: true,
     text: expect.stringContaining("GITHUB_APP_ID"),

@@ -11,6 +11,7 @@ import {
   newEntry,
   nextOutboundStep,
   type OutboundEntry,
+  unsentWords,
 } from "../../src/core/outbound.ts";
 
 const minuteMs = 60_000;
@@ -22,6 +23,15 @@ const fails = (retry: "never" | "later" | "unknown", retryAfterMs?: number): Cha
   retry,
   reason: "the provider said no",
   retryAfterMs,
+});
+
+test("people are told once of all that was not sent, and why, in whole sentences", () => {
+  const failed: OutboundEntry = { ...newEntry("out_a", 0), state: "failed", detail: "The address is missing." };
+  expect(unsentWords([failed, { ...failed, id: "out_b" }], "C1")).toBe("2 messages for C1 could not be sent. The address is missing.");
+  const lost: OutboundEntry = { ...failed, state: "unknown", detail: null };
+  expect(unsentWords([lost, failed], "C1")).toBe(
+    "2 messages for C1 did not surely arrive (unknown: no reason given; failed: The address is missing).",
+  );
 });
 
 describe("the outbound ledger", () => {

@@ -91,6 +91,12 @@ test("what waits for a person stands once: a task with a question beside its pro
   expect(statusView(held)).toEqual(statusView(asks));
 });
 
+test("faults that say the same of one thread stand once, the newest, and are dismissed together", () => {
+  const fault = (id: string, threadId: string) => ({ id, atMs: 1, kind: "fault" as const, text: "It could not be sent.", threadId });
+  const notices = [fault("n_3", "thr_a"), fault("n_2", "thr_b"), fault("n_1", "thr_a")];
+  expect(waitingOf({ ...emptyBoard, notices }).map((each) => (each.kind === "notice" ? each.ids : []))).toEqual([["n_3", "n_1"], ["n_2"]]);
+});
+
 test("what is set up is found by words of what it is and says, and leads to its page", () => {
   const known = { rules: defaultRules.rules, profiles: [...shippedProfiles] };
   expect(findSetUps(known, "rule widget message").map(({ title, href }) => [title, href])).toEqual([["web.message", "#/rules"]]);

@@ -97,7 +97,17 @@ export function mergeTasks(live: readonly BoardTask[], stored: readonly BoardTas
   return [...byId.values()];
 }
 
-export type Waiting = { kind: "notice"; notice: BoardNotice } | { kind: "task"; task: BoardTask };
+/** `ids`: of the notices that say the same of one thread, of which the newest is shown. */
+export type Waiting = { kind: "notice"; notice: BoardNotice; ids: readonly string[] } | { kind: "task"; task: BoardTask };
+
+const saysTheSame = (a: BoardNotice, b: BoardNotice): boolean =>
+  a.kind === b.kind && a.text === b.text && a.threadId === b.threadId && a.taskId === b.taskId;
+
+/** Each thing once, however often it was said. */
+const grouped = (notices: readonly BoardNotice[]): Waiting[] =>
+  notices
+    .filter((notice, at) => notices.findIndex((other) => saysTheSame(notice, other)) === at)
+    .map((notice) => ({ kind: "notice", notice, ids: notices.filter((other) => saysTheSame(notice, other)).map(({ id }) => id) }));
 
 /** A task that only waits for a word on its proposals, each of which stands there by itself. */
 const standsAsProposals = (task: BoardTask, notices: readonly BoardNotice[]): boolean =>
@@ -109,9 +119,9 @@ export function waitingOf(board: BoardState): Waiting[] {
   const rest = board.notices.filter((notice) => notice.kind !== "question" && notice.kind !== "offer");
   const tasks = board.tasks.filter((task) => statusView(task).forYou && !standsAsProposals(task, questions));
   return [
-    ...questions.map((notice): Waiting => ({ kind: "notice", notice })),
+    ...questions.map((notice): Waiting => ({ kind: "notice", notice, ids: [notice.id] })),
     ...tasks.map((task): Waiting => ({ kind: "task", task })),
-    ...rest.map((notice): Waiting => ({ kind: "notice", notice })),
+    ...grouped(rest),
   ];
 }
 

@@ -15,14 +15,14 @@ const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused
 const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
 const noticeShapes = { question: "diamond", offer: "diamond", refusal: "square", fault: "cross" } as const;
 
-function Notice(props: { notice: BoardNotice }) {
+function Notice(props: { notice: BoardNotice; ids: readonly string[] }) {
   const { notice } = props;
   const task = board.value?.tasks.find(({ taskId }) => taskId === notice.taskId);
   // Of a proposal the first line says what would happen.
   const [title = "", ...lines] = notice.text.split("\n");
   const words = lines.join("\n").trim();
   const [text, setText] = useState("");
-  const dismiss = () => change(() => api("POST", `notices/${notice.id}/answer`), "Dismissed.");
+  const dismiss = () => change(() => Promise.all(props.ids.map((id) => api("POST", `notices/${id}/answer`))), "Dismissed.");
   const answer = () => change(() => api("POST", `notices/${notice.id}/answer`, { text: text.trim() }), "Your answer is on its way.");
   return (
     <li class={`notice notice-${notice.kind}`}>
@@ -33,6 +33,7 @@ function Notice(props: { notice: BoardNotice }) {
         </span>
         <span class="muted">
           <Ago atMs={notice.atMs} />
+          {props.ids.length > 1 ? `, ${props.ids.length} times` : ""}
         </span>
         {task ? (
           <a href={`#/task/${task.taskId}`} dir="auto">
@@ -103,7 +104,7 @@ function WaitingForYou(props: { board: BoardState }) {
         <ul class="list">
           {waiting.map((item) =>
             item.kind === "notice" ? (
-              <Notice key={item.notice.id} notice={item.notice} />
+              <Notice key={item.notice.id} notice={item.notice} ids={item.ids} />
             ) : (
               <TaskRow key={item.task.taskId} task={item.task} />
             ),
@@ -216,7 +217,7 @@ const DecisionRow = (props: { decision: BoardDecision }) => {
         <Ago atMs={decision.atMs} />
         <span>
           {decision.unasked ? "nobody had asked, " : ""}
-          {decision.lane} lane{decision.by === "code" ? ", by a rule" : ""}
+          {decision.lane} lane{decision.by === "code" ? ", by a fixed rule" : ""}
         </span>
         {decision.settles.slice(0, 2).map((id) => (
           <Id key={id} id={id} />

@@ -119,7 +119,8 @@ export function TaskRow(props: { task: BoardTask }) {
             {task.askedBy} · {placeOf(task)}
             {task.machine ? ` · ${task.machine}` : ""}
           </span>
-          {view.open && task.line ? <span class="mono task-line">{task.line}</span> : null}
+          {task.endedMs === undefined ? null : <Ago atMs={task.endedMs} />}
+          {view.open && task.line ? <span class={view.forYou ? "task-line task-asks" : "mono task-line"}>{task.line}</span> : null}
         </span>
         <span class="elapsed" title={`Started ${exact(task.startedMs)}`}>
           {elapsed(task, nowMs.value)}

@@ -262,12 +262,7 @@ function Versions(props: { known: RulesAnswer; onSaved: () => void }) {
               <span class="muted">in force</span>
             ) : (
               <span class="row-buttons">
-                <button
-                  type="button"
-                  class="btn btn-bare"
-                  aria-label={`Make a draft of version ${version}`}
-                  onClick={() => void look(version)}
-                >
+                <button type="button" class="btn btn-bare" aria-label={`As a draft: version ${version}`} onClick={() => void look(version)}>
                   As a draft
                 </button>
                 <button type="button" class="btn" aria-label={`Go back to version ${version}`} onClick={() => revert(version)}>

@@ -180,7 +180,7 @@ function ScheduleRow(props: { schedule: ScheduleLine; onAct: (what: "pause" | "r
             <Ago atMs={run.atMs} />: {runWords(run)}
             {run.taskId === null ? null : (
               <>
-                {" "}
+                {" · "}
                 <a href={`#/task/${run.taskId}`}>its task</a>
               </>
             )}

@@ -17,12 +17,12 @@ type Health = {
 const isLocal = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(location.hostname);
 
 const Mark = (props: { good: boolean; children: string }) => (
-  <p class="set-up-line">
+  <span class="set-up-line">
     <span class={props.good ? "tone-good" : "tone-wait"}>
       <ShapeIcon shape={props.good ? "check" : "half"} />
     </span>
     <span>{props.children}</span>
-  </p>
+  </span>
 );
 
 export function SetUp() {
@@ -81,9 +81,15 @@ function GitHubSteps() {
       <ol>
         {steps.map(({ title, done, text, paste }, at) => (
           <li key={title}>
-            <Mark good={done}>{`${title}${done ? "" : at === next ? " — next" : ""}`}</Mark>
-            <p class="muted fine-print">{text}</p>
-            {at === next ? paste.map((line) => <CopyLine key={line.text} text={line.text} label={line.label} />) : null}
+            <details open={at === next}>
+              <summary>
+                <Mark good={done}>{`${title}${done ? "" : at === next ? " — next" : ""}`}</Mark>
+              </summary>
+              <p class="muted fine-print">{text}</p>
+              {paste.map((line) => (
+                <CopyLine key={line.text} text={line.text} label={line.label} />
+              ))}
+            </details>
           </li>
         ))}
       </ol>

@@ -58,7 +58,7 @@ function Confirm({ text, threadId }: { text: string; threadId: string }) {
     outbox.value.entries.some(({ frame }) => frame.t === "send" && frame.text === line);
   if (line === undefined || isWritten || welcome?.you.role !== "owner") return null;
   return (
-    <button type="button" class="btn btn-main" onClick={() => say(threadId, line)}>
+    <button type="button" class="btn btn-main confirm" onClick={() => say(threadId, line)}>
       Confirm
     </button>
   );
