@@ -1,13 +1,14 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
 
 import { estimateTokens } from "../src/core/context.ts";
-import { type InboxItem, pickJoining, readersOf } from "../src/core/router.ts";
+import { type InboxItem, pickJoining, type RouterMeta, readersOf } from "../src/core/router.ts";
 import { capObserved, policiesToShow, profilesToShow, renderJoined, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, type Fact, turnTerms } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { schedulesItem } from "../src/core/router-schedule.ts";
 import { fixedTokens, providerTokens } from "../src/core/token-rate.ts";
 import type { ScheduleItem } from "../src/protocol/context-items.ts";
+import type { RouterEvent } from "../src/protocol/events.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { ModelMessage } from "../src/protocol/model.ts";
 import type { Policy } from "../src/protocol/policy.ts";
@@ -68,6 +69,10 @@ function factsFor({ memory }: RouterLedger, lane: Lane, items: readonly InboxIte
   const people = items.flatMap((item) => (item.kind === "trigger" ? [item.trigger.principal.id] : []));
   return lane === "team" ? capFacts(lane, memory.relevant(turnTerms(items), people, readers)) : [];
 }
+
+/** [RD17] A decision of this lane, and of no turn that may have read what was forgotten since. */
+const mayBeSummed = (event: RouterEvent, lane: Lane, { forgotTurn = 0 }: RouterMeta): boolean =>
+  event.kind === "router.decision" && event.lane === lane && (lane === "public" || event.turn > forgotTurn);
 
 /** [A9] What the readers of a turn may hear of schedules. */
 const schedulesFor = ({ schedules }: RouterLedger, lane: Lane, readers: readonly string[], zone: string, nowMs: number) =>
@@ -132,7 +137,7 @@ export function composeTurn(
     ...(lane === "team" ? { profiles: profilesToShow(profiles, meta.profiles ?? "", history.messages.length === 0) } : {}),
     schedules,
     observed: capObserved(observed.map((each) => each.line)),
-    summary: summaryLines(past.map((row) => row.event).filter((event) => "lane" in event && event.lane === lane)),
+    summary: summaryLines(past.flatMap(({ event }) => (mayBeSummed(event, lane, meta) ? [event] : []))),
     nowMs,
   });
   const inlined = [...facts, ...tasks, ...machines].map((each) => each.id);

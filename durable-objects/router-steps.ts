@@ -3,10 +3,19 @@ import type { InboxItem } from "../src/core/router.ts";
 import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
 import { afterModelAnswer } from "../src/core/router-faults.ts";
 import { policyStamp, profileStamp } from "../src/core/router-items.ts";
-import { usedIds } from "../src/core/router-memory.ts";
+import { type Fact, usedIds } from "../src/core/router-memory.ts";
 import { expandCalls, namesOf } from "../src/core/router-names.ts";
 import { postsOf } from "../src/core/router-plan.ts";
-import { isLastStep, problemOf, type ReadAnswer, type StepMessages, stepMessages, taskNamed, unsaid } from "../src/core/router-turn.ts";
+import {
+  factNamed,
+  isLastStep,
+  problemOf,
+  type ReadAnswer,
+  type StepMessages,
+  stepMessages,
+  taskNamed,
+  unsaid,
+} from "../src/core/router-turn.ts";
 import { learnedRate } from "../src/core/token-rate.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
@@ -149,13 +158,20 @@ export class RouterSteps {
     }
   }
 
+  #factNamed(input: unknown): Fact[] {
+    const id = factNamed(input);
+    const fact = id === "" ? null : this.#ledger.memory.fact(id);
+    return fact === null ? [] : [fact];
+  }
+
   #decide(turn: Turn, step: number, input: StepInput): { outcome: StepOutcome; said: StepMessages } {
     const { store } = this.#ledger;
     const named = input.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
     const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
     const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
+    const facts = new Map(input.calls.flatMap((call) => this.#factNamed(call.input)).map((fact) => [fact.id, fact]));
     const speculation = this.#ledger.speculations.view(Date.now());
-    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals(), speculation };
+    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals(), speculation, facts };
     const view = { ...turn, ...this.#here(), ...rows, step, capped: input.tainted };
     const { progress, shortened, heard } = input;
     const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.calls);
@@ -197,7 +213,8 @@ export class RouterSteps {
         tokenRate,
         context,
         turn: step.turn,
-        segments: { ...meta.segments, [step.lane]: step.segment },
+        // A past that was left behind meanwhile stays behind.
+        segments: { ...meta.segments, [step.lane]: Math.max(meta.segments[step.lane], step.segment) },
         ...shown,
       });
       for (const item of step.last ? store.inbox.queuedOf([...step.items.keys()]).values() : []) {

@@ -182,6 +182,14 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     return { hits: hits.map(({ id, kind, title, body, tail, atMs }) => ({ id, kind, title, text: body || tail, atMs })), total };
   }
 
+  async facts(input: Rpc<"facts">): ReturnType<RouterRpc["facts"]> {
+    return this.#ledger.facts(input);
+  }
+
+  async forget({ id, by }: Rpc<"forget">): ReturnType<RouterRpc["forget"]> {
+    return this.ctx.storage.transactionSync(() => this.#ledger.forgetFor(id, by, Date.now()));
+  }
+
   async recall(input: Rpc<"recall">): ReturnType<RouterRpc["recall"]> {
     return this.#ledger.recall(input.id);
   }

@@ -1,5 +1,6 @@
 // Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
 import type { Offer } from "../protocol/offer.ts";
+import type { Principal } from "../protocol/principal.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { ThreadInfo } from "../protocol/thread.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
@@ -12,15 +13,23 @@ export const webAudience = (personId: string): string => `${webSource} ${personI
 export const audienceAt = ({ source, place }: { source: string; place: string }, personId: string): string =>
   source === webSource ? webAudience(personId) : `${source} ${place}`;
 
+/** Whoever holds the operator token. */
+export const operatorId = "operator";
+
+/** Operators hear what a person of the team hears on a page of their own, and nothing of another's. */
+export const operatorAudience = webAudience(operatorId);
+
 /** For everybody of the team, wherever they ask. */
 export const teamAudience = "";
 
 /** Of what it is not known who may hear it. */
 export const nobody = "nobody";
 
-/** Who speaks, under the id of the person whose conversation it is: a schedule speaks into the one of the person who made it. */
+/** Who speaks, under the id of the person whose conversation it is: a schedule speaks into the one of the person who made it, an operator into a task's. */
 export const speakerOf = ({ kind, facts, principal }: Pick<Trigger, "principal" | "kind" | "facts">): Trigger["principal"] =>
-  kind === timerKind && facts?.for !== undefined ? { ...principal, id: facts.for } : principal;
+  facts?.for !== undefined && (kind === timerKind || isOperator(principal)) ? { ...principal, id: facts.for } : principal;
+
+const isOperator = ({ role, id }: Principal): boolean => role === "owner" && id === operatorId;
 
 /** [A8] The audience of a trigger's thread. */
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>

@@ -3,8 +3,9 @@ import type { Principal } from "../protocol/principal.ts";
 import type { ThreadInfo } from "../protocol/thread.ts";
 import type { InputMode, Trigger } from "../protocol/trigger.ts";
 import { triggerIdOf } from "./ids.ts";
+import { rootOwnerOf } from "./thread.ts";
 
-/** [WI8] The caller's own id of it makes a repeat the same row. It is sent to no channel: it is said to the worker. */
+/** [WI8] The caller's own id of it makes a repeat the same row. It is sent to no channel: it is said to the worker, in the conversation that it is in. */
 export function operatorTrigger(
   info: ThreadInfo,
   operator: Principal,
@@ -12,6 +13,7 @@ export function operatorTrigger(
   nowMs: number,
 ): Trigger {
   const deliveryId = `console:${said.id}`;
+  const reader = info.viewerId ?? rootOwnerOf(info.threadKey);
   return {
     id: triggerIdOf(info.source, deliveryId, info.threadId),
     source: info.source,
@@ -27,6 +29,7 @@ export function operatorTrigger(
     externalId: said.id,
     atMs: nowMs,
     hops: 0,
+    ...(reader === null ? {} : { facts: { for: reader } }),
     ...(said.mode === undefined ? {} : { mode: said.mode }),
   };
 }

@@ -19,7 +19,7 @@ import { inForm, placeOf } from "./router-manner.ts";
 import { outcomeOf, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 import { followed, type Proposal, planPolicy } from "./router-policy.ts";
 import { planRelease } from "./router-release.ts";
-import { planRemember } from "./router-remember.ts";
+import { isToForget, type NamedFacts, noFacts, planRemember, without } from "./router-remember.ts";
 import { planResolve } from "./router-resolve.ts";
 import { planSchedule, withEdit } from "./router-schedule.ts";
 import { asides, isRead, isSpeech, type RefusedCall, settlesIn, untrueBeside } from "./router-words.ts";
@@ -48,6 +48,8 @@ export type TurnView = {
   /** Rules of the gate that were shown to owners. */
   proposals?: readonly Proposal[];
   policies: readonly Policy[];
+  /** That the calls name. */
+  facts?: NamedFacts;
   profiles?: readonly Pick<Profile, "name">[];
   /** Audiences of what earlier steps of this turn read. */
   heard?: readonly string[];
@@ -84,7 +86,7 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
   };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
-  let { speculation = noSpeculation, schedules = [] } = view;
+  let { speculation = noSpeculation, schedules = [], facts = noFacts } = view;
   for (const index of inOrder) {
     const call = read[index];
     if (call === undefined || isRead(call)) continue;
@@ -92,10 +94,11 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       "problem" in call
         ? { refused: call.problem }
         : (untrueBeside(call, outcome.refused, outcome.progress) ??
-          decideCall({ ...view, speculation, schedules }, outcome.progress, call, index));
+          decideCall({ ...view, speculation, schedules, facts }, outcome.progress, call, index));
     if ("decision" in verdict) {
       speculation = withStarted(speculation, verdict.decision.speculation);
       schedules = withEdit(schedules, verdict.decision.schedule);
+      facts = without(facts, verdict.decision.forgets?.id);
       outcome.decisions.push(verdict.decision);
       outcome.results[index] = JSON.stringify(verdict.result);
     } else {
@@ -336,10 +339,11 @@ const teamTrigger = (settled: readonly InboxItem[]): QueuedTrigger | undefined =
 
 /** [RD10] Only people of the team, in a turn free of public text, write into the team's memory; the row says who, where and when. */
 function remember(view: TurnView, input: Extract<Act, { tool: "remember" }>["input"], settled: readonly InboxItem[], id: string): Verdict {
-  const refusal = refuseAuthority(view, settled, id, "remember", "member", "have me remember things");
+  const what = isToForget(input) ? "have me forget things" : "have me remember things";
+  const refusal = refuseAuthority(view, settled, id, "remember", "member", what);
   if (refusal !== null) return refusal;
   const said = teamTrigger(settled);
-  if (said === undefined) return { refused: "Only what a person of the team said can be remembered: settle that trigger." };
+  if (said === undefined) return { refused: "Only a person of the team can have things remembered or forgotten: settle that trigger." };
   const mixed = refuseMixed(view, settled);
   if (mixed !== null) return mixed;
   return planRemember(view, input, said, base(view, settled, id, "remember", ""));

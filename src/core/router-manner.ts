@@ -99,6 +99,7 @@ function doneBy(decision: PlannedDecision, threadId: string): string[] {
     case "schedule":
       return schedule === undefined ? [] : [`The schedule “${schedule.schedule.name}” is ${schedule.what}.`];
     case "remember":
+      // What is forgotten is said by itself, with its words.
       return decision.fact === undefined ? [] : ["Kept it in the team's memory."];
     case "ask_human":
       return ["Asked the team's operators."];

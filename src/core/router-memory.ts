@@ -1,12 +1,13 @@
 // What the router remembers: facts that people of the team told it, and how tasks, decisions and threads are found again by words.
+import type { FactLine } from "../protocol/console.ts";
 import type { RouterItem } from "../protocol/context-items.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
 import type { FactKind, FactReach, FoundKind } from "../protocol/router-tools.ts";
-import { audienceOf, mayFlow, teamAudience, webAudience } from "./audience.ts";
+import { audienceOf, mayFlow, operatorAudience, teamAudience, webAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
-import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger } from "./router.ts";
+import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger, type RouterMeta } from "./router.ts";
 
 /** Facts that one turn brings along, and their characters together. */
 export const maxFacts = 8;
@@ -28,7 +29,15 @@ export type Fact = {
   atMs: number;
   /** The fact that took its place. */
   replacedBy?: string;
+  /** How often decisions rested on it, and when the last one did. */
+  used?: number;
+  usedMs?: number;
+  /** Its words are gone. */
+  forgotten?: Forgotten;
 };
+
+/** Who had a fact forgotten, when, and where: in the console there is no thread. */
+export type Forgotten = { by: Fact["by"]; atMs: number; threadId?: string; triggerId?: string; decisionId?: string };
 
 /** [A9] What somebody told in a conversation of their own stays there, unless it was said to the team; a rule is for the team by itself. */
 export const reachOf = (fact: Pick<Fact, "kind" | "for">): FactReach => fact.for ?? (fact.kind === "rule" ? "team" : "here");
@@ -44,6 +53,40 @@ export function mayReplace(old: Fact, fact: Fact): boolean {
   const reach = factAudience(fact);
   return mayFlow(factAudience(old), said) && (reach === teamAudience || reach === factAudience(old));
 }
+
+/** [RD17] A fact as it is recalled. Of a forgotten one only that there was one, and who had it forgotten. */
+export function factText(fact: Fact): string {
+  const on = new Date(fact.atMs).toISOString();
+  if (fact.forgotten === undefined) return JSON.stringify({ fact: fact.id, ...fact, on });
+  const { by, atMs, threadId } = fact.forgotten;
+  const forgotten = { by: by.name, on: new Date(atMs).toISOString(), in: threadId ?? "the console" };
+  return JSON.stringify({ fact: fact.id, kind: fact.kind, from: fact.by.name, on, forgotten });
+}
+
+/** [A9] A fact as operators see it: of what somebody told in a conversation of their own they see that it is there. */
+export function factLine(fact: Fact): FactLine {
+  const { id, kind, source, place, by, atMs, threadId, triggerId, used, usedMs, replacedBy, forgotten } = fact;
+  const audience = factAudience(fact);
+  const audible = mayFlow(audience, operatorAudience);
+  const shown = audible && forgotten === undefined;
+  return {
+    ...{ id, kind, source, place, atMs },
+    text: shown ? fact.text : null,
+    reach: audience === teamAudience ? "team" : audience === webAudience(by.id) ? "own" : "place",
+    by: { role: by.role, name: by.name },
+    told: audible ? { threadId, triggerId } : null,
+    used: used === undefined ? null : { times: used, lastMs: usedMs ?? atMs },
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(forgotten === undefined ? {} : { forgotten: { by: forgotten.by.name, atMs: forgotten.atMs } }),
+  };
+}
+
+/** [RD17] After something was forgotten the router's mind begins anew: past the segment of a turn under way, also of one that begins another. */
+export const withoutWords = (meta: RouterMeta): RouterMeta => ({
+  ...meta,
+  segments: { ...meta.segments, team: meta.segments.team + 2 },
+  forgotTurn: meta.underWay?.turn ?? meta.turn,
+});
 
 /** Something that can be found by words. */
 export type MemoryEntry = {
@@ -64,7 +107,7 @@ export type MemoryEntry = {
 /** Words to look for, of one kind or of all; without words all of that kind. */
 export type FindQuery = { query: string; kind?: FoundKind | undefined; page: number };
 
-/** What may be found: what a conversation of the turn may hear, in the public lane what belongs to the threads at hand; operators find all. */
+/** What may be found: what a conversation of the turn may hear, in the public lane what belongs to the threads at hand; operators find all but the facts of others' own conversations. */
 export type FindScope = { lane: "team"; readers: readonly string[] } | { lane: "public"; threads: string[] } | { lane: "all" };
 
 export const scopeOf = (lane: Lane, items: readonly InboxItem[], readers: readonly string[]): FindScope =>
@@ -108,6 +151,12 @@ export const matchOf = (terms: readonly string[], join: "AND" | "OR", prefix = f
     .map((term) => `"${spaced(term).replaceAll('"', " ").trim()}"${prefix && !signRun.test(term) ? "*" : ""}`)
     .join(` ${join} `);
 
+/** The beginning of a sentence, as its repetitions begin: a phrase to look for, or empty where it is no sentence. */
+export function phraseOf(text: string): string {
+  const words = spaced(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  return words.length < 2 ? "" : `"${words.slice(0, 8).join(" ")}"`;
+}
+
 /** The words by which facts for a turn are looked up: long words say more than short ones. */
 export const turnTerms = (items: readonly InboxItem[]): string[] =>
   termsOf(
@@ -139,7 +188,7 @@ export const factsItem = (facts: readonly Fact[]): RouterItem => ({
   list: facts.map(({ id, kind, text, by, atMs }) => ({ id, kind, text, from: excerpt(by.name, 60), on: dateOf(atMs) })),
 });
 
-const dateOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
+export const dateOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
 
 /** A task as it is found: by what was asked, and by what came of it. */
 export const taskEntry = (task: KnownTask, goal: string | null): Omit<MemoryEntry, "body"> & { body: string | null } => ({

@@ -13,7 +13,7 @@ import { childId, makeId } from "./ids.ts";
 import { fitted, mannerOf } from "./manners.ts";
 import type { KnownTask, QueuedTrigger } from "./router.ts";
 import { type Destination, whereAsked } from "./router-destination.ts";
-import type { Fact } from "./router-memory.ts";
+import type { Fact, Forgotten } from "./router-memory.ts";
 import type { PolicyAct, Proposal } from "./router-policy.ts";
 import type { ScheduleEdit } from "./router-schedule.ts";
 
@@ -101,6 +101,8 @@ export type PlannedDecision = {
   schedule?: ScheduleEdit;
   proposal?: Proposal;
   fact?: { fact: Fact; replaces: string | null };
+  /** A fact that is to be forgotten, and for whom. */
+  forgets?: { id: string } & Pick<Forgotten, "by" | "threadId" | "triggerId">;
   question?: Question;
   notice?: BoardNotice;
 };

@@ -70,6 +70,9 @@ export function stepMessages(
 /** The task that a call names; empty when it names none. */
 export const taskNamed = (input: unknown): string => (isRecord(input) && typeof input.task === "string" ? input.task : "");
 
+/** The fact that a call corrects or has forgotten; empty when it names none. */
+export const factNamed = (input: unknown): string => (isRecord(input) && typeof input.replaces === "string" ? input.replaces : "");
+
 /** [A9] Whether what was read belongs to some conversation, and not to the whole team. */
 const isOfSome = (read: ReadAnswer | undefined): boolean => read?.heard.some((from) => from !== teamAudience) === true;
 

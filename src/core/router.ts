@@ -118,6 +118,8 @@ export type RouterMeta = {
   /** Written with the lease. What a new loop finds here never came to its end. */
   underWay: UnderWay | null;
   segments: Segments;
+  /** The last turn that may have read what was forgotten since: what it decided is in no summary and in no index. */
+  forgotTurn?: number;
   /** Which policies each lane's transcript was told of last. */
   policies?: Record<Lane, string>;
   /** Which profiles the team's transcript was told of last. */

@@ -1,5 +1,6 @@
 // What the console's doors have in common: who acts, which object a path names, and how objects are reached.
 import type * as z from "zod/mini";
+import { operatorId } from "../core/audience.ts";
 import { routerName } from "../env.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { Principal } from "../protocol/principal.ts";
@@ -7,7 +8,7 @@ import type { Objects } from "../storage/console-reads.ts";
 import type { ConsoleContext } from "./console-access.ts";
 
 /** Whoever holds the operator token acts as the owner; the log names them so. */
-export const operator: Principal = { role: "owner", id: "operator", name: "Operator" };
+export const operator: Principal = { role: "owner", id: operatorId, name: "Operator" };
 
 export const objectsOf = (c: ConsoleContext): Objects => ({
   thread: (id) => c.env.THREAD.getByName(id),

@@ -10,7 +10,7 @@ import { finalStatuses } from "../protocol/task.ts";
 import { amendments, inputModes, moveTo } from "../protocol/trigger.ts";
 import { listTasks, readTask } from "../storage/console-reads.ts";
 import { fromD1 } from "../storage/from-d1.ts";
-import type { ConsoleEnv } from "./console-access.ts";
+import type { ConsoleContext, ConsoleEnv } from "./console-access.ts";
 import { found, idOf, objectsOf, operator, remote } from "./console-objects.ts";
 import { bodyOf } from "./json-body.ts";
 
@@ -94,9 +94,32 @@ tasksDoor.post("/:id/messages", async (c) => {
   const task = found(await remote(c.env.WORKER_SESSION.getByName(id).describe()), `There is no task ${id}.`);
   if (finalStatuses.includes(task.card.status))
     throw new Fault("conflict", "This task has ended: nobody would read it. Ask for new work in the widget, or in its thread.");
-  const thread = c.env.THREAD.getByName(task.start.threadId);
+  return c.json(await sayIn(c, task.start.threadId, said), 201);
+});
+
+/** What failed is asked for again where it was asked for, as in the widget: once for each time that it failed. */
+tasksDoor.post("/:id/again", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const { card, start } = found(await remote(c.env.WORKER_SESSION.getByName(id).describe()), `There is no task ${id}.`);
+  if (card.status !== "failed") throw new Fault("conflict", "Only a task that failed is tried again.");
+  if (start.parent) throw new Fault("conflict", `Another task started this one: try that again, ${start.parent.taskId}.`);
+  return c.json(await sayIn(c, start.threadId, { id: `again-${id}-${card.revision}`, text: "Try again." }), 201);
+});
+
+/** Another allowance for a task that paused. */
+tasksDoor.post("/:id/continue", async (c) => {
+  const id = idOf(c, taskId, "task");
+  const task = c.env.WORKER_SESSION.getByName(id);
+  const { card } = found(await remote(task.describe()), `There is no task ${id}.`);
+  if (card.status !== "paused") throw new Fault("conflict", "Only a task that paused is continued.");
+  return c.json(await remote(task.resume({ by: operator, modelCalls: limits.maxModelCallsPerTask })));
+});
+
+/** A row of a thread in an operator's words, for whoever has the thread. */
+async function sayIn(c: ConsoleContext, id: string, said: Parameters<typeof operatorTrigger>[2]) {
+  const thread = c.env.THREAD.getByName(id);
   const { info } = await remote(thread.read({ afterSeq: 0, limit: 1 }));
   const trigger = operatorTrigger(info, operator, said, Date.now());
   const verdict = { outcome: "request", rule: "console", reason: "an operator says it to this task" } as const;
-  return c.json({ triggerId: trigger.id, outcome: (await remote(thread.append({ trigger, verdict }))).outcome }, 201);
-});
+  return { triggerId: trigger.id, outcome: (await remote(thread.append({ trigger, verdict }))).outcome };
+}

@@ -11,6 +11,7 @@ import { markOf } from "../storage/policies.ts";
 import { type ConsoleEnv, closeSession, lookForSession, openSession, requireOperator } from "./console-access.ts";
 import { boardSocket, boardTicket } from "./console-board.ts";
 import { gitHubSetUpDoor } from "./console-github.ts";
+import { memoryDoor } from "./console-memory.ts";
 import { metricsDoor } from "./console-metrics.ts";
 import { found, idOf, objectsOf, operator, remote } from "./console-objects.ts";
 import { offersDoor } from "./console-offers.ts";
@@ -120,6 +121,7 @@ consoleDoor.route("/decisions", marksDoor);
 consoleDoor.route("/triggers", triggersDoor);
 consoleDoor.route("/github", gitHubSetUpDoor);
 consoleDoor.route("/search", searchDoor);
+consoleDoor.route("/memory", memoryDoor);
 
 consoleDoor.all("*", (c) => {
   throw new Fault("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`);

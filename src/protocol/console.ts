@@ -3,9 +3,9 @@ import type { BoardDecision, BoardTask } from "./board.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "./events.ts";
 import type { GateRules } from "./gate.ts";
 import type { SavedPolicy } from "./policy.ts";
-import type { Authority, Principal } from "./principal.ts";
+import type { Authority, Principal, Role } from "./principal.ts";
 import type { Profile, SavedProfile } from "./profile.ts";
-import type { FoundKind } from "./router-tools.ts";
+import type { FactKind, FoundKind } from "./router-tools.ts";
 import type { TaskCard, TaskDescription } from "./task.ts";
 import type { OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "./thread.ts";
 import type { Outcome, Trigger, Verdict } from "./trigger.ts";
@@ -40,6 +40,28 @@ export type SessionAnswer = { open: boolean; message: string | null };
 /** Something that the router keeps, found by words. */
 export type FoundLine = { id: string; kind: FoundKind; title: string; text: string; atMs: number };
 export type SearchAnswer = { hits: FoundLine[]; total: number };
+
+/** A fact of the memory. */
+export type FactLine = {
+  id: string;
+  kind: FactKind;
+  /** Null where it was told in somebody's own conversation, whose words only its people read; and once it is forgotten. */
+  text: string | null;
+  /** Who may hear it: the team, whoever reads the place where it was told, or whoever told it. */
+  reach: "team" | "place" | "own";
+  source: string;
+  place: string;
+  by: { role: Role; name: string };
+  atMs: number;
+  /** Where it was told; null where its words are not shown. */
+  told: { threadId: string; triggerId: string } | null;
+  /** How often decisions rested on it, and when the last one did. */
+  used: { times: number; lastMs: number } | null;
+  replacedBy?: string;
+  forgotten?: { by: string; atMs: number };
+};
+export type MemoryAnswer = { facts: FactLine[]; total: number };
+export type FactAnswer = { fact: FactLine };
 
 /** What waits for a release, over all threads. */
 export type HeldOffersAnswer = {

@@ -101,8 +101,17 @@ export type RouterEvent =
   /** Rows that a subscriber gets instead. */
   | { kind: "router.passed"; threadId: string; triggerIds: string[]; taskId: string }
   | { kind: "router.escalated"; ids: string[]; question: string }
-  /** A fact entered the team's memory. */
-  | { kind: "router.fact"; factId: string; decisionId: string; triggerId: string; text: string; replaces?: string }
+  /** A fact entered the team's memory. Its words stand in its row alone, where they can be forgotten. */
+  | { kind: "router.fact"; factId: string; decisionId: string; triggerId: string; replaces?: string }
+  /** A person had a fact forgotten: in a thread by a decision, or in the console. */
+  | {
+      kind: "router.forgot";
+      factId: string;
+      by: Pick<Principal, "role" | "id" | "name">;
+      decisionId?: string;
+      threadId?: string;
+      triggerId?: string;
+    }
   /** A schedule was set or changed, is due (one run), or was missed (one receipt for `missed` due instants). */
   | {
       kind: "router.schedule";

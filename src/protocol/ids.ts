@@ -16,6 +16,7 @@ export const commandId = idOf("cmd");
 export const artifactId = idOf("art");
 export const decisionId = idOf("dec");
 export const personId = idOf("prs");
+export const factId = idOf("fct");
 
 export type TriggerId = string;
 export type ThreadId = string;

@@ -92,12 +92,12 @@ export const routerTools = {
   },
   remember: {
     description:
-      "Keep a fact for good, in one sentence that stands alone. `for`: `team` when everybody is to know it, else it stays in this conversation (a rule is the team's by itself). `replaces`: the fact that it corrects. May stand beside another call for the same trigger.",
+      "Keep a fact for good: its `kind`, and its `text` in one sentence that stands alone. `for`: `team` when everybody is to know it, else it stays in this conversation (a rule is the team's by itself). `replaces`: the fact that it corrects. Only `replaces`, without `text`: that fact is forgotten, and the system says so to whoever asked. May stand beside another call for the same trigger.",
     input: z.object({
       settles,
-      kind: z.enum(factKinds),
+      kind: z.optional(z.enum(factKinds)),
       for: z.optional(z.enum(factReaches)),
-      text: z.string().check(z.minLength(1), z.maxLength(500)),
+      text: z.optional(z.string().check(z.minLength(1), z.maxLength(500))),
       replaces: z.optional(z.string().check(z.maxLength(80))),
       ...byPolicy,
     }),

@@ -2,7 +2,7 @@
 // what must happen next is an effect row that the object's pump carries out. Every method may be repeated: ids make that harmless.
 import type { BoardChange, BoardState } from "./board.ts";
 import type { CommandState, QueuedCommand, SettledCommand } from "./command.ts";
-import type { SearchAnswer } from "./console.ts";
+import type { FactLine, MemoryAnswer, SearchAnswer } from "./console.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Offer, OfferJudge, OfferView } from "./offer.ts";
@@ -151,8 +151,12 @@ export interface RouterRpc extends MindRpc {
   schedules(): Promise<SchedulesAnswer>;
   setSchedule(input: ScheduleSetting): Promise<{ id: string } | { problem: string }>;
   changeSchedule(input: { id: string; change: ScheduleChange }): Promise<{ ok: true } | { problem: string }>;
-  /** For operators: what is found by words, of every audience. */
+  /** For operators: what is found by words, of every audience but the facts of others' own conversations. */
   search(input: { query: string; limit: number }): Promise<SearchAnswer>;
+  /** For operators: what is remembered, by words or the newest first; or one fact, also of those that count no more. */
+  facts(input: { query: string; limit: number } | { id: string }): Promise<MemoryAnswer>;
+  /** Has a fact forgotten; known already, nothing changes. Null: there is no such fact. */
+  forget(input: { id: string; by: Principal }): Promise<{ fact: FactLine } | { problem: string } | null>;
   /** A decision or fact by its id, as text for a model. */
   recall(input: { id: string }): Promise<{ text: string; tainting: boolean; audience?: string } | null>;
 }

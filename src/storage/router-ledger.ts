@@ -2,15 +2,27 @@
 import { nobody } from "../core/audience.ts";
 import { ownerOf } from "../core/ids.ts";
 import type { ContextFigures, InboxItem, KnownTask } from "../core/router.ts";
-import { addFigures, decisionEntry, type Fact, factAudience, mayReplace, taskEntry } from "../core/router-memory.ts";
+import {
+  addFigures,
+  decisionEntry,
+  type Fact,
+  type Forgotten,
+  factAudience,
+  factLine,
+  factText,
+  mayReplace,
+  taskEntry,
+  withoutWords,
+} from "../core/router-memory.ts";
 import { type EffectResult, type EffectRow, effectRows, isAct, type PlannedDecision } from "../core/router-plan.ts";
 import { ruleWords } from "../core/router-policy-words.ts";
 import { escalate, relayUndecided } from "../core/router-reports.ts";
 import { scheduleAudience } from "../core/router-schedule.ts";
 import { timeWords } from "../core/schedule.ts";
+import type { FactLine, MemoryAnswer } from "../protocol/console.ts";
 import type { RouterEvent } from "../protocol/events.ts";
 import { limits } from "../protocol/limits.ts";
-import type { Lane } from "../protocol/principal.ts";
+import type { Lane, Principal } from "../protocol/principal.ts";
 import type { AlarmMux } from "./alarm-mux.ts";
 import type { EventLog } from "./event-log.ts";
 import type { RouterActs } from "./router-acts.ts";
@@ -91,14 +103,18 @@ export class RouterLedger {
     for (const id of decision.settles) this.store.inbox.close(id, "settled", seq);
     if (decision.newTask) this.setTask(decision.newTask, goalOf(decision));
     const entry = decisionEntry(event, this.#audienceOf(event), nowMs);
-    if (entry !== null) this.memory.put(entry);
+    if (entry !== null && !this.#mayRepeat(decision)) this.memory.put(entry);
     if (decision.fact) this.#remember(decision.id, decision.fact, nowMs);
+    if (decision.forgets) this.forget(decision.forgets, nowMs, decision.id);
     if (decision.proposal) this.store.setProposal(decision.proposal);
     if (decision.question) this.store.addQuestion(decision.question);
     this.store.addEffects(rows, nowMs);
     for (const hook of this.hooks) hook.decided(decision, nowMs);
     this.alarms.setEarlier("effects", "effects", nowMs + effectsFallbackMs);
   }
+
+  /** [RD17] It was decided by a turn that may have read what was forgotten since. */
+  #mayRepeat = ({ by, turn }: PlannedDecision): boolean => by === "model" && turn <= (this.store.meta().forgotTurn ?? 0);
 
   /** What is known of a task changed; it is found by its words as well. */
   setTask(task: KnownTask, goal: string | null = null): void {
@@ -110,9 +126,7 @@ export class RouterLedger {
   recall(id: string): { text: string; tainting: boolean; audience?: string } | null {
     if (id.startsWith("fct_")) {
       const fact = this.memory.fact(id);
-      if (fact === null) return null;
-      const text = JSON.stringify({ fact: id, ...fact, on: new Date(fact.atMs).toISOString() });
-      return { text, tainting: false, audience: factAudience(fact) };
+      return fact === null ? null : { text: factText(fact), tainting: false, audience: factAudience(fact) };
     }
     if (id.startsWith("sch_")) return this.#recallSchedule(id);
     if (id.startsWith("rul_")) return this.#recallProposal(id);
@@ -164,19 +178,44 @@ export class RouterLedger {
     nowMs: number,
   ): ContextFigures {
     this.log.append({ kind: "router.context", turn, lane, inlined, used: [...used], reads }, nowMs);
+    for (const id of used) if (id.startsWith("fct_")) this.memory.used(id, nowMs);
     return addFigures(before, { inlined: inlined.length, used: used.size, reads });
   }
 
   #remember(decisionId: string, { fact, replaces: named }: { fact: Fact; replaces: string | null }, nowMs: number): void {
     const old = named === null ? null : this.memory.fact(named);
-    const replaces = old !== null && mayReplace(old, fact) ? old.id : null;
+    const replaces = old !== null && old.forgotten === undefined && mayReplace(old, fact) ? old.id : null;
     this.memory.remember(fact, replaces);
-    const { id: factId, triggerId, text } = fact;
-    this.log.append(
-      { kind: "router.fact", factId, decisionId, triggerId, text, ...(replaces === null ? {} : { replaces }) },
-      nowMs,
-      factId,
-    );
+    const { id: factId, triggerId } = fact;
+    this.log.append({ kind: "router.fact", factId, decisionId, triggerId, ...(replaces === null ? {} : { replaces }) }, nowMs, factId);
+  }
+
+  /** [RD17] Inside a transaction. The words go; the log says who had them forgotten, where and when, and the next turn begins without them. */
+  forget({ id: factId, ...of }: { id: string } & Omit<Forgotten, "atMs">, nowMs: number, decisionId?: string): void {
+    const about = { ...of, ...(decisionId === undefined ? {} : { decisionId }) };
+    if (!this.memory.forget(factId, { ...about, atMs: nowMs })) return;
+    this.log.append({ kind: "router.forgot", factId, ...about }, nowMs, `forgot:${factId}`);
+    this.store.setMeta(withoutWords(this.store.meta()));
+  }
+
+  /** For operators: see RouterRpc. */
+  facts(input: { query: string; limit: number } | { id: string }): MemoryAnswer {
+    if ("query" in input) {
+      const { facts, total } = this.memory.list(input.query, input.limit);
+      return { facts: facts.map(factLine), total };
+    }
+    const fact = this.memory.fact(input.id);
+    return fact === null ? { facts: [], total: 0 } : { facts: [factLine(fact)], total: 1 };
+  }
+
+  /** [RD17] Inside a transaction: somebody has a fact forgotten in the console. */
+  forgetFor(id: string, { role, id: who, name }: Principal, nowMs: number): { fact: FactLine } | { problem: string } | null {
+    const known = this.memory.fact(id);
+    if (known === null) return null;
+    if (known.forgotten === undefined && known.replacedBy !== undefined)
+      return { problem: `This counts no more: ${known.replacedBy} took its place, and both go when that one is forgotten.` };
+    this.forget({ id, by: { role, id: who, name } }, nowMs);
+    return { fact: factLine(this.memory.fact(id) ?? known) };
   }
 
   /** A turn left an item undecided: it goes into the next, or after the last attempt to people. */

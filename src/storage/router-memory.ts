@@ -1,14 +1,16 @@
 // The router's memory in its own SQLite: facts as rows, and one full-text index over facts, tasks, decisions and titles.
-import { mayReachAny } from "../core/audience.ts";
+import { mayReachAny, operatorAudience } from "../core/audience.ts";
 import {
   type Fact,
   type FindQuery,
   type FindScope,
+  type Forgotten,
   factAudience,
   hitsPerPage,
   type MemoryEntry,
   matchOf,
   maxFacts,
+  phraseOf,
   spaced,
   termsOf,
 } from "../core/router-memory.ts";
@@ -81,8 +83,8 @@ export class RouterMemory {
   remember(fact: Fact, replaces: string | null): void {
     const old = replaces === null ? null : this.fact(replaces);
     if (old !== null) {
-      this.#sql.exec("UPDATE fact SET current = 0, body = ? WHERE id = ?", JSON.stringify({ ...old, replacedBy: fact.id }), old.id);
-      this.#forget(old.id);
+      this.#setPast({ ...old, replacedBy: fact.id });
+      this.#erase([old.id]);
     }
     this.#sql.exec(
       "INSERT OR IGNORE INTO fact (id, by_id, current, at_ms, body) VALUES (?, ?, 1, ?, ?)",
@@ -93,6 +95,35 @@ export class RouterMemory {
     );
     const { id, kind, text, threadId, atMs, by } = fact;
     this.put({ id, kind: "fact", lane: "team", audience: factAudience(fact), threadId, title: kind, body: text, tail: by.name, atMs });
+  }
+
+  /** [RD17] The words of a fact go, and those of what it had taken the place of. False when there is nothing to forget. */
+  forget(id: string, forgotten: Forgotten): boolean {
+    const fact = this.fact(id);
+    if (fact === null || fact.forgotten !== undefined) return false;
+    for (const each of this.#family(fact)) {
+      this.#setPast({ ...each, text: "", forgotten });
+      this.#erase([each.id, ...this.#repeatedIn(each.text)]);
+    }
+    return true;
+  }
+
+  /** A decision rested on it. */
+  used(id: string, nowMs: number): void {
+    const fact = this.fact(id);
+    if (fact === null || fact.forgotten !== undefined) return;
+    const body = JSON.stringify({ ...fact, used: (fact.used ?? 0) + 1, usedMs: nowMs });
+    this.#sql.exec("UPDATE fact SET body = ? WHERE id = ?", body, id);
+  }
+
+  /** For operators: what holds, by all of the words, or without words the newest first. */
+  list(query: string, limit: number): { facts: Fact[]; total: number } {
+    if (query === "") {
+      const { total } = this.#sql.exec<{ total: number }>("SELECT COUNT(*) AS total FROM fact WHERE current = 1").one();
+      return { facts: this.facts(limit), total };
+    }
+    const { hits, total } = this.find({ query, kind: "fact", page: 1 }, { lane: "all" }, limit);
+    return { facts: hits.flatMap(({ id }) => this.fact(id) ?? []), total };
   }
 
   fact(id: string): Fact | null {
@@ -141,12 +172,12 @@ export class RouterMemory {
     // Of the public lane: titles of tasks in its own threads, and what was decided there in that lane.
     const filter =
       scope.lane === "all"
-        ? ""
+        ? ` AND (memory.kind <> 'fact' OR ${audible})`
         : scope.lane === "team"
           ? ` AND ${audible}`
           : ` AND thread_id IN (SELECT value FROM json_each(?)) AND (kind = 'task' OR (kind IN ('decision', 'thread') AND lane = 'public'))`;
-    const may = scope.lane === "all" ? [] : [JSON.stringify(scope.lane === "team" ? scope.readers : scope.threads)];
-    const values = [...(match === null ? [] : [match]), ...(kind === undefined ? [] : [kind]), ...may];
+    const may = scope.lane === "all" ? [operatorAudience] : scope.lane === "team" ? scope.readers : scope.threads;
+    const values = [...(match === null ? [] : [match]), ...(kind === undefined ? [] : [kind]), JSON.stringify(may)];
     const { total } = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${from}${filter}`, ...values).one();
     const hits = this.#sql
       .exec<MemoryRow>(
@@ -169,11 +200,39 @@ export class RouterMemory {
     return this.#sql.exec<MemoryRow>("SELECT * FROM memory WHERE id = ?", id).toArray()[0];
   }
 
-  #forget(id: string): void {
-    const known = this.#row(id);
-    if (known === undefined) return;
-    this.#sql.exec("DELETE FROM memory_text WHERE rowid = ?", known.ord);
-    this.#sql.exec("DELETE FROM memory WHERE ord = ?", known.ord);
+  #setPast(fact: Fact): void {
+    this.#sql.exec("UPDATE fact SET current = 0, body = ? WHERE id = ?", JSON.stringify(fact), fact.id);
+  }
+
+  /** A fact, and all that it took the place of. */
+  #family(fact: Fact): Fact[] {
+    const before = this.#facts("SELECT body FROM fact WHERE current = 0 AND json_extract(body, '$.replacedBy') = ?", fact.id);
+    return [fact, ...before.flatMap((each) => this.#family(each))];
+  }
+
+  /** Answers that repeated its sentence: by them it would be found again. */
+  #repeatedIn(text: string): string[] {
+    const phrase = phraseOf(text);
+    if (phrase === "") return [];
+    const query =
+      "SELECT memory.id FROM memory_text JOIN memory ON memory.ord = memory_text.rowid WHERE memory_text MATCH ? AND memory.kind = 'decision'";
+    return this.#sql
+      .exec<{ id: string }>(query, phrase)
+      .toArray()
+      .map(({ id }) => id);
+  }
+
+  /** Takes entries out of the index. Their words go with them, and do not wait in it until it is merged. */
+  #erase(ids: readonly string[]): void {
+    const secure = (on: 0 | 1) => this.#sql.exec(`INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', ${on})`);
+    secure(1);
+    for (const id of ids) {
+      const known = this.#row(id);
+      if (known === undefined) continue;
+      this.#sql.exec("DELETE FROM memory_text WHERE rowid = ?", known.ord);
+      this.#sql.exec("DELETE FROM memory WHERE ord = ?", known.ord);
+    }
+    secure(0);
   }
 
   #facts(query: string, ...bindings: (string | number)[]): Fact[] {

@@ -1,7 +1,8 @@
 // What one person wrote in a conversation of their own must not be handed to a task, or an answer, that others read.
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { audienceOf, mayFlow, nobody, teamAudience } from "../../src/core/audience.ts";
+import { audienceOf, mayFlow, nobody, operatorId, teamAudience } from "../../src/core/audience.ts";
+import { operatorTrigger } from "../../src/core/operator-message.ts";
 import { asLater } from "../../src/core/replay.ts";
 import type { KnownTask } from "../../src/core/router.ts";
 import { decideStep } from "../../src/core/router-decide.ts";
@@ -10,7 +11,7 @@ import { factAudience } from "../../src/core/router-memory.ts";
 import { schedulesItem } from "../../src/core/router-schedule.ts";
 import { stepMessages } from "../../src/core/router-turn.ts";
 import type { Schedule } from "../../src/protocol/schedule.ts";
-import { member, queuedTrigger, taskOf } from "../support/router-fixtures.ts";
+import { member, owner, queuedTrigger, taskOf } from "../support/router-fixtures.ts";
 
 const ben = { role: "member" as const, id: "prs_ben", name: "ben" };
 const view = (items: ReturnType<typeof queuedTrigger>[], tasks: KnownTask[] = []) => ({
@@ -185,4 +186,21 @@ test("[A9] a fact of somebody's own conversation stays there unless it is told t
   expect(factAudience({ ...told, kind: "rule" })).toBe(teamAudience);
   expect(factAudience({ ...told, kind: "rule", for: "here" })).toBe("web prs_a");
   expect(factAudience({ ...told, kind: "background", source: "github", place: "acme/app" })).toBe("github acme/app");
+});
+
+test("[WI8] [A9] an operator who asks a failed task to try again says it in the conversation that the task answers in, and nobody else can", () => {
+  const console = { role: "owner" as const, id: operatorId, name: "Operator" };
+  const topic = { threadId: "thr_topic", source: "web", place: "widget", threadKey: "topic:tsk_a", title: "t", viewerId: "prs_ben" };
+  const info = { ...topic, headSeq: 1, subscribers: [] };
+  const said = operatorTrigger(info, console, { id: "again-tsk_a-7", text: "Try again." }, 1);
+  expect(audienceOf(said)).toBe("web prs_ben");
+  expect(operatorTrigger(info, console, { id: "again-tsk_a-7", text: "Try again." }, 2).id).toBe(said.id);
+  expect(audienceOf({ ...said, principal: member })).toBe(`web ${member.id}`);
+  const { viewerId: _, ...nobodys } = info;
+  const shared = { ...nobodys, source: "github", place: "acme/app", threadKey: "issue:7" };
+  expect(operatorTrigger(shared, console, { id: "again-tsk_b-7", text: "Try again." }, 1).facts).toBeUndefined();
+  const failed = taskOf("a", { threadId: "thr_topic", audience: "web prs_ben", status: "failed", endedMs: 1 });
+  const item = { ...queuedTrigger({ name: "again", by: owner }), id: said.id, threadId: "thr_topic", trigger: said };
+  const { decisions } = decideStep(view([item], [failed]), [call("resolve", { settles: [said.id], task: failed.id, how: "reopen" })]);
+  expect(decisions).toMatchObject([{ tool: "resolve", taskId: failed.id, authority: "owner" }]);
 });

@@ -223,8 +223,9 @@ describe("The offline router", () => {
         `${change} schedule nightly`,
         "schedule",
       ]),
-      ["remember (for the team) that …", "remember for the team that we deploy on Fridays", "remember"],
+      ["remember (for the team) …", "remember for the team that we deploy on Fridays", "remember"],
       ["what do you remember?", "what do you remember?", "find"],
+      ["forget …", "forget that we deploy on Fridays", "find"],
       ["stop reacting to NAME", "stop reacting to renovate", "set_policy"],
       ["mute acme/app(#12)", "mute acme/app", "set_policy"],
       ["mute acme/app(#12)", "mute acme/app#12", "set_policy"],
@@ -453,8 +454,7 @@ it("asks nobody's machine to forget a fact, names no machine for what waits for 
   expect(reply(ask([waiting, trigger("what is going on?")]))).toContain(
     "- Build: waiting, 2 min (Tell me the command, for example make build",
   );
-  expect(ask([waiting, trigger("forget that we deploy on fridays")]).map(({ tool }) => tool)).toEqual(["reply"]);
-  expect(reply(ask([waiting, trigger("forget that we deploy on fridays")]))).not.toContain("Name one, or press Stop");
+  expect(ask([waiting, trigger("forget that we deploy on fridays")]).map(({ tool }) => tool)).toEqual(["find"]);
   for (const text of ["help me", "/help"]) expect(reply(ask([trigger(text)]))).toBe(reply(ask([trigger("help")])));
 });
 
@@ -514,7 +514,60 @@ it("[RI8] says what it remembers from what this conversation may hear, looked up
   ).toEqual(["reply"]);
 });
 
+describe("[RD17] what it is asked to forget", () => {
+  const hit = (n: number, text: string): MemoryEntry => ({
+    ...{ id: `fct_${n}`, kind: "fact", lane: "team", audience: "", threadId: "thr_a" },
+    ...{ title: "rule", body: text, tail: "Ana", atMs: n },
+  });
+  const answered = (said: string, query: string, texts: string[]) => {
+    const hits = texts.map((text, n) => hit(n, text));
+    const output = renderFound({ query, kind: "fact", page: 1 }, { hits, total: hits.length }, "team");
+    return ask([trigger(said)], { after: [{ tool: "find", input: { query, kind: "fact" }, output }] });
+  };
+  const forgets = (id: string) => [{ tool: "remember", input: { settles: ["trg_a-1"], replaces: id } }];
+
+  it("is looked up by its words, also of a long wish, and by an id at once", () => {
+    const looked = (query: string) => [{ tool: "find", input: { query, kind: "fact" } }];
+    expect(ask([trigger("Please forget that we deploy on Fridays.")])).toEqual(looked("we deploy on Fridays"));
+    expect(ask([trigger("@switchyard forget about the desk")])).toEqual(looked("the desk"));
+    expect(ask([trigger("forget fct_abc")])).toEqual(forgets("fct_abc"));
+    const long = `forget that ${"so many words ".repeat(20)}`;
+    const [call] = ask([trigger(long)]);
+    expect(String(call?.input.query)).toHaveLength(200);
+    expect(answered(long, String(call?.input.query), [long.slice(12)])).toEqual(forgets("fct_0"));
+  });
+
+  it("goes when one fact alone has these words", () => {
+    expect(answered("forget that we deploy on Fridays", "we deploy on Fridays", ["We deploy on Fridays."])).toEqual(forgets("fct_0"));
+    // The same words, beside more of them.
+    const more = ["We deploy on Fridays and Mondays", "We deploy on Fridays."];
+    expect(answered("forget that we deploy on Fridays", "we deploy on Fridays", more)).toEqual(forgets("fct_1"));
+    expect(answered("forget about the desk", "the desk", ["My desk is blue", "We deploy"])).toEqual(forgets("fct_0"));
+  });
+
+  it("is asked about when several are meant, or none is known", () => {
+    const several = reply(answered("forget that we deploy", "we deploy", ["We deploy on Fridays", "We deploy by hand"]));
+    expect(several).toBe(
+      "Which one shall I forget?\n- We deploy on Fridays (Ana; fct_0)\n- We deploy by hand (Ana; fct_1)\nSay “forget” with its id, or with more of its words.",
+    );
+    const near = reply(answered("forget that we deploy at noon", "we deploy at noon", ["We deploy by hand"]));
+    expect(near).toContain("I do not remember just that. I remember:\n- We deploy by hand (Ana; fct_0)");
+    expect(reply(answered("forget that we deploy", "we deploy", []))).toContain("I remember nothing of that sort");
+    const long = Array.from({ length: 9 }, (_, n) => `${n} ${"deploys ".repeat(40)}`);
+    expect(countWords(reply(answered("forget deploys", "deploys", long)))).toBeLessThanOrEqual(limits.maxInstantWords);
+    expect(reply(ask([trigger("forget everything")]))).toContain("one thing at a time");
+  });
+
+  it("is nothing where a message is taken back, and code's to refuse outside of the team", () => {
+    for (const text of ["forget it", "please forget that, thanks", "forget about it", "forget my last message"])
+      expect([text, ask([trigger(text)]).map(({ tool }) => tool)]).toEqual([text, ["record"]]);
+    const guest = ask([trigger("forget that we deploy on Fridays", { from: { role: "guest", name: "G" } })], { lane: "public" });
+    expect(guest).toEqual(forgets("fct_none"));
+  });
+});
+
 it.each([
+  ["forget fct_abc", "remember", { replaces: "fct_abc" }, "I have forgotten nothing."],
   ["confirm rul_abc", "set_policy", { confirm: "rul_abc" }, "I have not changed any rule."],
   ["every 999 hours say hello", "schedule", { name: "n", text: "t", everyMinutes: 9 }, "I have left the schedules as they are."],
   ["cancel schedule nightly", "schedule", { name: "nightly", change: "cancel" }, "I have left the schedules as they are."],
@@ -555,6 +608,7 @@ it.each([
   ["many empty lines", `run ${"\n".repeat(25_000)}!`],
   ["many short blanks", `run ${`${"\n".repeat(39)}x`.repeat(600)}!`],
   ["a long blank before much to remember", `remember ${" ".repeat(25_000)}${"a".repeat(600)}`],
+  ["a long blank before much to forget", `forget ${" ".repeat(25_000)}${"a".repeat(600)}`],
   ["many marks", `run ${"?!".repeat(15_000)}x`],
   ["many backticks", `run ${"`".repeat(30_000)}!`],
   ["a long blank in a policy", `policy a: ${" ".repeat(20_000)}${"a".repeat(3_000)}`],

@@ -52,6 +52,7 @@ test("every address of the console leads to its page, and a strange one to a sen
   expect(parseRoute("")).toEqual({ page: "now" });
   expect(parseRoute("#/machines")).toEqual({ page: "machines" });
   expect(parseRoute("#/task/tsk_ab-c2")).toEqual({ page: "task", id: "tsk_ab-c2" });
+  expect([parseRoute("#/memory"), parseRoute("#/fact/fct_a")]).toEqual([{ page: "memory" }, { page: "fact", id: "fct_a" }]);
   for (const words of ["acme/app 100 %", "#12 & more", "größer", ""])
     expect(parseRoute(searchLink(words))).toEqual({ page: "search", words });
   expect(parseRoute("#/search/%E0%A4%A")).toEqual({ page: "search", words: "" });
@@ -63,6 +64,7 @@ test("an id leads to what it names, or to its owner", () => {
   expect(linkOf("rep_a-b")).toBe("#/task/tsk_a");
   expect(linkOf("out_a-b")).toBe("#/thread/thr_a");
   expect(linkOf("trg_a-b")).toBe("#/trigger/trg_a-b");
+  expect(linkOf("fct_a")).toBe("#/fact/fct_a");
   expect(linkOf("cmd_a-b")).toBeNull();
   expect(linkOf("hello")).toBeNull();
 });
@@ -193,7 +195,7 @@ test("an event that two reads found stands once, and at the same moment the road
   expect(merged.map(({ lane }) => lane)).toEqual(["thread", "router", "worker", "machine"]);
 });
 
-test("a failed command, a refusal and a model fault are told as such", () => {
+test("a failed command, a refusal and a model fault are told as such, and what is tried again does not stand red", () => {
   const result = {
     commandId: "cmd_a-b",
     outcome: "outcome_unknown" as const,
@@ -222,13 +224,14 @@ test("a failed command, a refusal and a model fault are told as such", () => {
     ids: ["tsk_a", "out_a-b"],
   });
   expect(describeEvent({ kind: "router.refused", turn: 1, tool: "dispatch", settles: ["trg_a-b"], reason: "A guest." })).toMatchObject({
-    tone: "bad",
+    tone: "wait",
     detail: "A guest.",
   });
   expect(describeEvent({ kind: "task.model", step: 1, phase: "failed", model: "m", consumed: [], error: "429" })).toMatchObject({
-    tone: "bad",
+    tone: "wait",
     detail: "429",
   });
+  expect(describeEvent({ kind: "task.status", from: "running", to: "failed", why: "429" })).toMatchObject({ tone: "bad" });
 });
 
 test("a rule is the same after it went through the form, and a wrong form is a sentence", () => {

@@ -1,9 +1,10 @@
 // The console as an operator meets it: a real browser on the real system.
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defaultRules } from "../../src/core/gate.ts";
+import type { WidgetServerFrame } from "../../src/protocol/widget-frames.ts";
 import { accessibilityFindings, cutChoices, launchBrowser, scrollsSideways, visit } from "../support/browser-lab.ts";
 import { operatorToken, System } from "../support/system.ts";
 
@@ -128,6 +129,23 @@ test("a running task is stopped after it was said what that does", async () => {
   await page.getByRole("button", { name: "Stop it" }).click();
   await row.getByText("stopped", { exact: true }).waitFor({ timeout: 30_000 });
   owner.close();
+});
+
+test("a task that failed is tried again from its page, and goes on as the same task", async () => {
+  const name = "later-in-the-console.md";
+  const owner = await system.owner();
+  owner.send(`show ${name}`);
+  const { page, problems } = await operator();
+  const row = page.locator(".task-row", { hasText: name }).first();
+  await row.getByText("failed", { exact: true }).waitFor({ timeout: 30_000 });
+  owner.close();
+  await row.locator("[data-row]").click();
+  writeFileSync(path.join(system.folder, "workspace", name), "the tide comes at noon\n");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("status").getByText("Asked again", { exact: false }).waitFor();
+  await page.locator(".result").getByText("the tide comes at noon", { exact: false }).waitFor({ timeout: 30_000 });
+  await expect.poll(() => page.getByRole("button", { name: "Try again" }).count()).toBe(0);
+  expect(problems).toEqual([]);
 });
 
 test("a profile is changed by keyboard: a wrong form says what to do, a saved one is a version, and going back is one more", async () => {
@@ -268,6 +286,52 @@ test("a search from any page finds tasks, what the router keeps and what is set 
   expect(problems).toEqual([]);
 });
 
+test("what is remembered is listed, found and forgotten by keyboard, and then the chat knows nothing of it; what is somebody's own has no words", async () => {
+  const owner = await system.owner();
+  await owner.until((frame) => (frame.t === "caught_up" ? true : undefined), 10_000, "end of the history");
+  const answer = (text: string, what: string): Promise<string> => {
+    const isAnswer = (frame: WidgetServerFrame) =>
+      frame.t === "row" && frame.threadId === owner.rootThreadId && frame.row.kind === "reply" ? frame.row.text : undefined;
+    const answered = owner.until(isAnswer, 20_000, what);
+    owner.send(text);
+    return answered;
+  };
+  for (const fact of ["for the team that we deploy on Fridays", "for the team that lunch is at noon", "that my desk is blue"])
+    await answer(`remember ${fact}`, "word that it is kept");
+  const { page, problems } = await operator({ bypassCSP: true }, "#/memory");
+  const facts = page.getByRole("list", { name: "Facts" });
+  await expect.poll(() => facts.getByRole("listitem").count()).toBe(3);
+  await facts.getByText("reads its words", { exact: false }).waitFor();
+  expect(await page.getByText("desk is blue").count()).toBe(0);
+  await page.getByLabel("Find a fact").fill("deploy");
+  await expect.poll(() => facts.getByRole("listitem").allTextContents()).toEqual([expect.stringContaining("we deploy on Fridays")]);
+  await page.getByLabel("Find a fact").fill("nothing-like-this");
+  await page.getByText("No fact that you may read holds “nothing-like-this”.").waitFor();
+  await page.getByLabel("Find a fact").fill("");
+  await expect.poll(() => facts.getByRole("listitem").count()).toBe(3);
+  const button = page.getByRole("button", { name: "Forget “we deploy on Fridays”" });
+  await button.focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Forget “we deploy on Fridays”?" });
+  await dialog.getByText("What was said in conversations stays there", { exact: false }).waitFor();
+  expect(await accessibilityFindings(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("button", { name: "Forget it" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").getByText("Forgotten: “we deploy on Fridays”").waitFor();
+  await expect.poll(() => facts.getByRole("listitem").count()).toBe(2);
+  // The focus goes on to what stands in its place.
+  await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "")).toMatch(/^Forget /);
+  const left = await answer("what do you remember?", "list");
+  owner.close();
+  expect(left).toContain("lunch is at noon");
+  expect(left).not.toContain("Fridays");
+  expect(problems).toEqual([]);
+});
+
 test("the rules stand source by source, like ones in one line, and are unfolded, found and moved by keyboard", async () => {
   const { page, problems } = await operator({}, "#/rules");
   const github = page.getByRole("region", { name: /^GitHub/ });
@@ -361,6 +425,8 @@ test.each([
     ["#/schedules", "Schedules"],
     ["#/profiles", "Profiles"],
     ["#/proposals", "Proposals"],
+    ["#/memory", "Memory"],
+    ["#/fact/fct_unknown", "Fact"],
     ["#/search/message", "Search"],
     ["#/task/tsk_unknown", "Task"],
   ];

@@ -43,6 +43,8 @@ test("what is not there is a 404 with a sentence, whatever its id looks like", a
     ["GET", "tasks/tsk_nobody"],
     ["GET", "tasks/nonsense"],
     ["POST", "tasks/tsk_nobody/cancel"],
+    ["POST", "tasks/tsk_nobody/again"],
+    ["POST", "tasks/tsk_nobody/continue"],
     ["GET", "threads/thr_nobody"],
     ["GET", "decisions/dec_nobody"],
     ["GET", "triggers/trg_nobody-nothing/why"],

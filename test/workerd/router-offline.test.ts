@@ -30,6 +30,37 @@ test("[RI8] without a real model too it says what it remembers, in two steps, an
   expect(answer).not.toContain("red");
 });
 
+test("[RD17] without a real model too a member has a fact forgotten in the widget: it is named, several are asked about, and it is gone", async () => {
+  const here = {
+    get router() {
+      return objects.ROUTER.getByName(routerName);
+    },
+  };
+  await useOffline(here);
+  const page = await Page.ready(await session((await invite("Mia")).token));
+  const replies = (): string[] => page.rows().flatMap(({ row }) => (row.kind === "reply" ? [row.text] : []));
+  let said = 0;
+  const ask = async (text: string): Promise<string> => {
+    const known = replies().length;
+    page.message(`forgetting-${++said}`, text);
+    await page.until(`the answer to ${text}`, () => replies().length > known);
+    return replies().at(-1) ?? "";
+  };
+  for (const fact of ["my desk is blue", "my desk is upstairs", "lunch is at noon"]) await ask(`remember that ${fact}`);
+  expect(await ask("forget that my chair is red")).toContain("I remember nothing of that sort");
+  const several = await ask("forget about my desk");
+  expect(several).toMatch(/^Which one shall I forget\?\n- my desk is (?:blue|upstairs) \(Mia; fct_/);
+  await evictDurableObject(here.router as never);
+  expect(await ask("forget that my desk is blue")).toMatch(/^I have forgotten what Mia told me on 2.*: “my desk is blue”$/);
+  const upstairs = /my desk is upstairs \(Mia; (fct_[a-z0-9-]+)\)/.exec(several)?.[1] ?? "";
+  expect(await ask(`forget ${upstairs}`)).toContain("“my desk is upstairs”");
+  expect(await ask(`forget ${upstairs}`)).toBe(`I have forgotten nothing. ${upstairs} is forgotten already, on the word of Mia.`);
+  await evictDurableObject(here.router as never);
+  const left = await ask("what do you remember?");
+  expect(left).toContain("lunch is at noon");
+  expect(left).not.toContain("desk");
+});
+
 test("[RD9] a bare yes after a proposed rule saves nothing and is answered with the line that does", async () => {
   const lab = await newLab();
   await useOffline(lab);

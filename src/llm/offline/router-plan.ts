@@ -4,7 +4,7 @@ import { type ContextItem, hiddenTitle, type RouterItem, type TaskLine } from ".
 import type { Lane } from "../../protocol/principal.ts";
 import { timerKind } from "../../protocol/trigger.ts";
 import type { Answer, Chat } from "./chat.ts";
-import { asksWhatIsKept, factsFound, listFacts } from "./facts.ts";
+import { askedToForget, asksWhatIsKept, factsOf, listFacts } from "./facts.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
 import { planTimed, type Schedules, timeForms } from "./plan-schedule.ts";
@@ -22,8 +22,8 @@ type View = {
   machines: Machine[];
   earlier: Trigger[];
   schedules: Schedules | null;
-  /** What we remember, as it was found in this turn; null while nobody looked. */
-  kept: string | null;
+  /** What was found in this turn of what we remember: `kept` in words, null while nobody looked. */
+  facts: ReturnType<typeof factsOf>;
   /** What code refused of our calls, in words for people, by the trigger that they settle. */
   refused: ReadonlyMap<string, string>;
 };
@@ -57,7 +57,8 @@ function refusedCalls(chat: Chat): ReadonlyMap<string, string> {
   const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
   return new Map(
     calls.flatMap(({ callId, tool, input }) => {
-      const words = Object.hasOwn(undone, tool) ? undone[tool] : undefined;
+      const forgets = tool === "remember" && input.text === undefined;
+      const words = forgets ? "I have forgotten nothing." : Object.hasOwn(undone, tool) ? undone[tool] : undefined;
       const reason = words === undefined ? undefined : /^\{"refused":(".*")\}$/s.exec(outputs.get(callId) ?? "")?.[1];
       const settles = Array.isArray(input.settles) ? input.settles : [];
       return reason === undefined ? [] : settles.map((id) => [String(id), `${words} ${String(JSON.parse(reason))}`] as const);
@@ -82,7 +83,7 @@ export function planRouter(chat: Chat): Answer {
     machines: newest("machines")?.list ?? [],
     schedules: newest("schedules") ?? null,
     refused: refusedCalls(chat),
-    kept: factsFound(chat),
+    facts: factsOf(chat),
     earlier: turns.filter(({ turn }) => turn !== last.turn).flatMap(({ items }) => items.filter(isTrigger)),
   };
   // Items that joined the turn came in a message of their own.
@@ -119,7 +120,10 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (policy !== null) return [{ tool: "set_policy", input: { settles, ...policy } }];
   const toConfirm = lineToConfirm(trigger.text, trigger.before?.at(-1));
   if (toConfirm !== null) return reply(`Say “${toConfirm}”: only that line, in your own words, saves it.`);
-  if (view.lane === "team" && asksWhatIsKept(trigger.text)) return view.kept === null ? listFacts : reply(view.kept);
+  if (view.lane === "team" && asksWhatIsKept(trigger.text)) return view.facts.kept === null ? listFacts : reply(view.facts.kept);
+  const unwanted = trigger.kind === timerKind ? null : askedToForget(trigger.text);
+  // Code refuses people from outside the team; it has to see that they asked.
+  if (unwanted !== null) return view.facts.forgetting(settles, view.lane === "team" ? unwanted : "fct_none");
   const told =
     /^\s*(?:@\S+\s+)?(?:please\s+)?remember(\s+for\s+(?:the\s+team|everybody|everyone))?(?:\s+that)?[:,]?\s+(.{3,400}?)\s*$/isu.exec(
       trigger.text,
@@ -219,10 +223,10 @@ const help = (schedules: Schedules | null): string =>
     "- what is going on?, stop",
     `- ${timeForms(schedules).join("; ")}`,
     "- list schedules, pause/resume/cancel schedule NAME",
-    "- remember (for the team) that …; what do you remember?",
+    "- remember (for the team) …; forget …; what do you remember?",
     "- owners: stop reacting to NAME, mute acme/app(#12), list policies, policy NAME: words, switch policy NAME off, undo rul_…",
     "",
-    "More: a real model (README).",
+    "More: a real model.",
   ].join("\n");
 
 function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Call[] {

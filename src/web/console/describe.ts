@@ -42,7 +42,8 @@ function describeModel(
     case "superseded":
       return { filter: "model", text: "The answer came too late and was not used", tone: "wait", ids: [] };
     default:
-      return withDetail({ filter: "model", text: "The model call failed", tone: "bad", ids: [] }, event.error);
+      // It is made again; a task or a turn that ends because of it says so itself.
+      return withDetail({ filter: "model", text: "The model call failed", tone: "wait", ids: [] }, event.error);
   }
 }
 
@@ -154,7 +155,9 @@ export function describeEvent(event: SwitchyardEvent): Line {
       return withDetail({ filter: "detail", text, ids: [] }, event.error);
     }
     case "router.fact":
-      return withDetail({ filter: "decided", text: "Remembered for the team", ids: compact([event.factId, event.triggerId]) }, event.text);
+      return { filter: "decided", text: "Remembered", ids: compact([event.factId, event.triggerId]) };
+    case "router.forgot":
+      return { filter: "decided", text: `${event.by.name} had a fact forgotten`, ids: compact([event.factId, event.triggerId]) };
     case "router.schedule": {
       const missed = event.missed === undefined ? "" : `, ${event.missed} times`;
       const tone = event.what === "missed" || event.what === "paused" ? { tone: "wait" as const } : {};
@@ -196,12 +199,12 @@ export function describeEvent(event: SwitchyardEvent): Line {
         event.reason,
       );
     case "router.refused":
-      return withDetail({ filter: "decided", text: `Refused: ${event.tool}`, tone: "bad", ids: compact(event.settles) }, event.reason);
+      return withDetail({ filter: "decided", text: `Refused: ${event.tool}`, tone: "wait", ids: compact(event.settles) }, event.reason);
     case "router.effect":
       return withDetail(
         {
           filter: event.state === "done" ? "detail" : "decided",
-          text: event.state === "done" ? `Carried out: ${event.effect}` : `Could not be carried out yet: ${event.effect}`,
+          text: event.state === "done" ? `Carried out: ${event.effect}` : `Could not be carried out: ${event.effect}`,
           ...(event.state === "failed" ? { tone: "bad" as const } : {}),
           ids: [event.decisionId],
         },
@@ -325,7 +328,7 @@ function describeTool(event: Extract<SwitchyardEvent, { kind: "task.tool" }>): L
       // What ran on a machine is told by the machine.
       return withDetail({ filter: event.commandId === undefined ? "work" : "detail", text: `${event.tool} answered`, ids }, event.detail);
     case "refused":
-      return withDetail({ filter: "work", text: `${event.tool} was refused`, tone: "bad", ids }, event.detail);
+      return withDetail({ filter: "work", text: `${event.tool} was refused`, tone: "wait", ids }, event.detail);
   }
 }
 

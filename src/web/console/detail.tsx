@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { BoardState } from "../../protocol/board.ts";
 import type { DecisionAnswer, TaskAnswer, ThreadAnswer, TimelineEntry, WhyAnswer } from "../../protocol/console.ts";
+import type { TaskCard } from "../../protocol/task.ts";
 import type { ThreadRow } from "../../protocol/thread.ts";
 import { nowMs } from "../shared/clock.ts";
 import { StateMark } from "../shared/icons.tsx";
@@ -23,6 +24,33 @@ const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
   </div>
 );
 
+/** What an operator may do with a task as it stands. */
+function TaskButtons(props: { task: TaskCard; child: boolean; onDone: () => void }) {
+  const { task, child, onDone } = props;
+  const act = (what: "again" | "continue", said: string) =>
+    void change(() => api("POST", `tasks/${task.taskId}/${what}`), said).then(onDone);
+  const able = actionsOf(task);
+  return (
+    <span class="row-buttons">
+      {able.includes("continue") ? (
+        <button type="button" class="btn btn-main" onClick={() => act("continue", "It goes on.")}>
+          Continue
+        </button>
+      ) : null}
+      {able.includes("again") && !child ? (
+        <button type="button" class="btn" onClick={() => act("again", "Asked again: the router opens it in its next turn.")}>
+          Try again
+        </button>
+      ) : null}
+      {able.includes("stop") ? (
+        <button type="button" class="btn" onClick={() => askStop(task)}>
+          Stop
+        </button>
+      ) : null}
+    </span>
+  );
+}
+
 export function TaskPage(props: { id: string; board: BoardState }) {
   const live = props.board.tasks.find((task) => task.taskId === props.id);
   const changes = useSignal(0);
@@ -37,16 +65,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
         const result = reports.findLast((report) => report.kind === "done" || report.kind === "failed");
         return (
           <div class="stack">
-            <Panel
-              title={now.title}
-              aside={
-                actionsOf(now).includes("stop") ? (
-                  <button type="button" class="btn" onClick={() => askStop(now)}>
-                    Stop
-                  </button>
-                ) : null
-              }
-            >
+            <Panel title={now.title} aside={<TaskButtons task={now} child={start.parent !== undefined} onDone={() => changes.value++} />}>
               <dl class="facts-wide">
                 <Fact name="State">
                   <StateMark view={statusView(now)} /> <span class="elapsed">{elapsed(now, nowMs.value)}</span>

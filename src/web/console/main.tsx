@@ -8,6 +8,7 @@ import { ChevronIcon, Mark } from "../shared/icons.tsx";
 import { DecisionPage, TaskPage, ThreadPage, WhyPage } from "./detail.tsx";
 import { help, listenToKeys } from "./keys.ts";
 import { MachinesPage } from "./machines.tsx";
+import { FactPage, MemoryPage } from "./memory.tsx";
 import { linkOf, type Route } from "./model.ts";
 import { DecisionsPage, NowPage, TasksPage } from "./now.tsx";
 import { Dialog, Empty } from "./parts.tsx";
@@ -74,6 +75,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/decisions", "Decisions", "decisions"],
   ["#/machines", "Machines", "machines"],
   ["#/schedules", "Schedules", "schedules"],
+  ["#/memory", "Memory", "memory"],
   ["#/people", "People", "people"],
   ["#/rules", "Rules", "rules"],
   ["#/profiles", "Profiles", "profiles"],
@@ -189,6 +191,8 @@ function Page(props: { board: BoardState }) {
       return <MachinesPage board={props.board} />;
     case "schedules":
       return <SchedulesPage />;
+    case "memory":
+      return <MemoryPage />;
     case "people":
       return <PeoplePage />;
     case "rules":
@@ -203,6 +207,8 @@ function Page(props: { board: BoardState }) {
       return <WhyPage key={at.id} id={at.id} board={props.board} />;
     case "decision":
       return <DecisionPage key={at.id} id={at.id} />;
+    case "fact":
+      return <FactPage key={at.id} id={at.id} />;
     case "search":
       return <SearchPage board={props.board} />;
     case "unknown":

@@ -191,7 +191,7 @@ function MonthPanel() {
   ];
   return (
     <Panel title={`Last ${days} days`}>
-      <dl class="facts">
+      <dl class="facts facts-even">
         {facts.map(([name, value, tone]) => (
           <div key={name}>
             <dt class="muted">{name}</dt>

@@ -11,6 +11,8 @@ import { ago, elapsed, exact } from "../shared/time.ts";
 import { linkOf, placeOf } from "./model.ts";
 import { api, change, question } from "./store.ts";
 
+const typingMs = 200;
+
 export const Ago = (props: { atMs: number }) => (
   <time dateTime={new Date(props.atMs).toISOString()} title={exact(props.atMs)}>
     {ago(props.atMs, nowMs.value)}
@@ -32,6 +34,9 @@ export function Id(props: { id: string }) {
   );
 }
 
+/** Where a panel of this title begins. */
+export const headingOf = (title: string): string => `h-${title.replaceAll(/\W+/g, "-").toLowerCase()}`;
+
 export function Panel(props: {
   title: string;
   count?: number | undefined;
@@ -39,11 +44,11 @@ export function Panel(props: {
   class?: string;
   children: ComponentChildren;
 }) {
-  const id = `h-${props.title.replaceAll(/\W+/g, "-").toLowerCase()}`;
+  const id = headingOf(props.title);
   return (
     <section class={`panel ${props.class ?? ""}`} aria-labelledby={id}>
       <header class="panel-head">
-        <h2 id={id}>
+        <h2 id={id} tabIndex={-1}>
           {props.title}
           {props.count === undefined ? null : <span class="count">{props.count}</span>}
         </h2>
@@ -188,6 +193,18 @@ export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
     };
   }, [path, version]);
   return state.value.path === path ? state.value : { kind: "loading" };
+}
+
+/** Words once the typing pauses: nobody is asked about each letter. */
+export function useTyped(words: string): string {
+  const typed = useSignal(words);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      typed.value = words;
+    }, typingMs);
+    return () => clearTimeout(timer);
+  }, [words]);
+  return typed.value;
 }
 
 /** What an answer looks like while it is on its way, and when it does not come. */

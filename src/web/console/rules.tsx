@@ -4,7 +4,7 @@ import type { LimitsAnswer, RulesAnswer, RulesTrial } from "../../protocol/conso
 import { messageOf } from "../../protocol/fault.ts";
 import type { GateRule, GateRules } from "../../protocol/gate.ts";
 import { outcomes } from "../../protocol/trigger.ts";
-import { Ago, Answer, Empty, Id, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Empty, headingOf, Id, Panel, useAnswer } from "./parts.tsx";
 import { Policies } from "./policies.tsx";
 import { RuleDialog } from "./rule-form.tsx";
 import { RuleList } from "./rule-list.tsx";
@@ -22,21 +22,31 @@ const change = (rules: GateRule[], version: number) => {
 
 const complain = (error: unknown) => say(messageOf(error));
 
+/** What stands below the rules, which are many. */
+const parts = ["Policies", "What leaves by itself", "Work that nobody asked for", "Versions"];
+
 export function RulesPage() {
   const reads = useSignal(0);
   const answer = useAnswer<RulesAnswer>("rules", reads.value);
   return (
     <div class="stack">
-      <Policies />
+      <nav class="row-buttons" aria-label="On this page">
+        {parts.map((title) => (
+          <button key={title} type="button" class="btn btn-bare" onClick={() => document.getElementById(headingOf(title))?.focus()}>
+            {title}
+          </button>
+        ))}
+      </nav>
       <Answer of={answer}>
         {(known) => (
           <>
             {trial.value === null ? null : <Tried of={trial.value} />}
             <Rules known={known} onSaved={() => reads.value++} />
-            <Versions known={known} onSaved={() => reads.value++} />
           </>
         )}
       </Answer>
+      <Policies />
+      {answer.kind === "here" ? <Versions known={answer.value} onSaved={() => reads.value++} /> : null}
       <Limited />
     </div>
   );

@@ -14,12 +14,10 @@ import type {
 } from "../../protocol/console.ts";
 import type { SchedulesAnswer } from "../../protocol/schedule.ts";
 import { filterTasks, holdsWords, linkOf, mergeTasks, sortTasks } from "./model.ts";
-import { Ago, Empty, type Loaded, Panel, TaskRow, useAnswer } from "./parts.tsx";
+import { Ago, Empty, type Loaded, Panel, TaskRow, useAnswer, useTyped } from "./parts.tsx";
 import { findSetUps } from "./search-model.ts";
 import { query } from "./store.ts";
 
-/** Whoever still types is not asked about each letter. */
-const typingMs = 200;
 const shownTasks = 20;
 const shownSetUps = 20;
 
@@ -40,17 +38,11 @@ function useSetUps() {
 
 /** What the router finds; the last answer stays in sight while the next one is on its way. */
 function useFound(words: string): { words: string; answer: SearchAnswer } | null {
-  const asked = useSignal(words);
+  const typed = useTyped(words);
   const last = useSignal<{ words: string; answer: SearchAnswer } | null>(null);
+  const answer = here(useAnswer<SearchAnswer>(`search?q=${encodeURIComponent(typed)}`));
   useEffect(() => {
-    const timer = setTimeout(() => {
-      asked.value = words;
-    }, typingMs);
-    return () => clearTimeout(timer);
-  }, [words]);
-  const answer = here(useAnswer<SearchAnswer>(`search?q=${encodeURIComponent(asked.value)}`));
-  useEffect(() => {
-    if (answer) last.value = { words: asked.value, answer };
+    if (answer) last.value = { words: typed, answer };
   }, [answer]);
   return last.value;
 }
