@@ -36,11 +36,9 @@ addEventListener("hashchange", () => {
 
 /** Looks for words, from any page: the address says which, and one step back leads to where the search began. */
 export function search(words: string): void {
-  if (route.value.page !== "search") {
-    location.hash = searchLink(words);
-    return;
-  }
-  history.replaceState(null, "", searchLink(words));
+  if (route.value.page === "search") history.replaceState(null, "", searchLink(words));
+  else location.hash = searchLink(words);
+  // At once: the next letter may come before the browser says that the address has changed, and must not be another step back.
   route.value = { page: "search", words };
 }
 
