@@ -49,6 +49,8 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          // What is polled for comes in milliseconds, and on a busy machine in seconds.
+          expect: { poll: { timeout: 10_000 } },
         },
       },
     ],
