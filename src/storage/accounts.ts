@@ -1,4 +1,5 @@
 // Whose account a login of a source is, by our own records. What we do know of a person is read each time.
+import { putNewest } from "../core/newest.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -21,9 +22,7 @@ export async function personOf(
   if (readMs !== undefined && Math.abs(nowMs - readMs) < strangerMs) return null;
   const row = await withTimeout(accountOf(db, login), recordsTimeoutMs, "D1");
   if (!row) {
-    strangers.delete(login);
-    strangers.set(login, nowMs);
-    if (strangers.size > maxStrangers) strangers.delete(strangers.keys().next().value ?? "");
+    putNewest(strangers, login, nowMs, maxStrangers);
     return null;
   }
   return { id: row.id ?? login, name: row.name ?? login, revoked: row.id === null || row.revokedMs !== null };

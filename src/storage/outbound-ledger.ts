@@ -1,4 +1,5 @@
 // The outbound ledger of a Thread: its rows, and the pump that sends them one after the other through the thread's channel.
+import type { Manner } from "../core/manners.ts";
 import {
   afterFind,
   afterSend,
@@ -21,7 +22,7 @@ import { withTimeout } from "./timeout.ts";
 
 /** A channel's side of the ledger, bound to this thread. */
 export type Carrier = {
-  manner: "instant" | "structured";
+  manner: Manner;
   send(outbound: OutboundIntent): Promise<{ providerId: string }>;
   find(outbound: OutboundIntent): Promise<{ providerId: string } | null>;
   /** Looks for what people of the team say of a message by reacting to it; null where nobody can look. */

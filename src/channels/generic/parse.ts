@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import { threadIdOf, triggerIdOf } from "../../core/ids.ts";
 import { isSmallTalk } from "../../core/small-talk.ts";
 import { Fault } from "../../protocol/fault.ts";
+import { firstIssue } from "../../protocol/issue.ts";
 import type { Trigger } from "../../protocol/trigger.ts";
 import { fitText } from "../web.ts";
 
@@ -40,10 +41,7 @@ export type GenericDelivery = { source?: SignedSource; place: string; deliveryId
 export function parseGeneric(body: unknown, delivery: GenericDelivery): { trigger: Trigger; cut: boolean } {
   const { source = "generic", place, deliveryId, nowMs } = delivery;
   const parsed = genericBody.safeParse(body);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new Fault("bad_input", `${issue?.path.join(".") || "body"}: ${issue?.message ?? "does not parse"}`);
-  }
+  if (!parsed.success) throw new Fault("bad_input", firstIssue(parsed.error, "body"));
   const { kind, text, thread, title, url, principal, messageKey, addressed } = parsed.data;
   // [G7] The message key is the identity where there is one, so that a pair of events meets in one thread as one trigger.
   const identity = messageKey === undefined ? `event:${deliveryId}` : `message:${messageKey}`;

@@ -1,6 +1,7 @@
 // Who is behind an event of GitHub. Whatever cannot be shown to be of the team is public.
 import * as z from "zod/mini";
 import { authorityOf, laneOf, lower } from "../../core/authority.ts";
+import { putNewest } from "../../core/newest.ts";
 import type { Config } from "../../env.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Principal } from "../../protocol/principal.ts";
@@ -100,9 +101,7 @@ async function askOnce(key: string, place: string, login: string, lookup: Lookup
     return "unknown";
   });
   const member = access === "member";
-  cache.delete(key);
-  cache.set(key, { member, untilMs: lookup.nowMs + cacheMs[access] });
-  if (cache.size > maxCached) cache.delete(cache.keys().next().value ?? "");
+  putNewest(cache, key, { member, untilMs: lookup.nowMs + cacheMs[access] }, maxCached);
   return member;
 }
 
