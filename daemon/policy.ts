@@ -6,8 +6,9 @@ import * as z from "zod/mini";
 import { refuseCommand } from "../src/core/authority.ts";
 import { branchOf } from "../src/core/branch.ts";
 import { type Command, isPush } from "../src/protocol/command.ts";
-import { workspaceGrant } from "../src/protocol/daemon-frames.ts";
+import { workspaceGrant, workspaceName } from "../src/protocol/daemon-frames.ts";
 import { Fault } from "../src/protocol/fault.ts";
+import { limits } from "../src/protocol/limits.ts";
 import { type Home, readIfThere, writeWhole } from "./home.ts";
 import { isInside } from "./workspace-path.ts";
 
@@ -43,13 +44,18 @@ export function grantFolder(home: Home, dir: string, name: string | null, only: 
   // A folder that may push still may when it is granted once more: only withdrawing it takes that back.
   const pushes = push || readPolicy(home).workspaces.some((each) => each.name === wanted && each.path === path && each.push === true);
   const grant: Grant = { name: wanted, path, ...(pushes ? { push: true } : {}) };
-  if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u.test(grant.name))
+  if (!workspaceName.safeParse(grant.name).success)
     throw new Fault("bad_input", "A folder's name is 1 to 100 letters, digits, spaces, dots or dashes; give one with --name.");
   const { workspaces } = readPolicy(home);
   const known = workspaces.find((each) => each.name === grant.name);
   const isNew = known?.path !== grant.path || (push && known.push !== true);
   if (known && known.path !== grant.path && !only)
     throw new Fault("conflict", `The name "${grant.name}" stands for ${known.path}; give another with --name.`);
+  if (!only && known === undefined && workspaces.length >= limits.maxWorkspaces)
+    throw new Fault(
+      "conflict",
+      `${limits.maxWorkspaces} folders are granted already; withdraw one first, or grant a folder that they are in.`,
+    );
   if (only) writeGrants(home, [grant]);
   else if (isNew) writeGrants(home, [...workspaces.filter((each) => each.name !== grant.name), grant]);
   return { grant, isNew };

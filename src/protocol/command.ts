@@ -82,7 +82,7 @@ export const commandResult = z.object({
   outcome: z.enum(commandOutcomes),
   /** Exit code of a shell command; null when a signal ended it or nothing ran. */
   exitCode: z.nullable(z.number()),
-  signal: z.optional(z.string()),
+  signal: z.optional(z.string().check(z.maxLength(40))),
   /** Why it was refused, or what else a reader must know. */
   reason: z.optional(z.string().check(z.maxLength(2000))),
   /** Total bytes of output that the command wrote. */

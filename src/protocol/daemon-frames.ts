@@ -3,14 +3,26 @@
 import * as z from "zod/mini";
 import { command, commandResult } from "./command.ts";
 import { commandId, endpointId, taskId } from "./ids.ts";
+import { limits } from "./limits.ts";
 
 /** Raised with each change of these schemas that an older peer could not read; history in CHANGELOG. */
 export const daemonProtocolVersion = 1;
 
 const base64 = z.string().check(z.regex(/^[A-Za-z0-9+/]*={0,2}$/, "is not base64"));
 
+/** [E16] It stands before models and people in each decision: a name, never a text. */
+export const workspaceName = z
+  .string()
+  .check(z.regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,99}$/u, "must be 1 to 100 letters, digits, spaces, dots or dashes"));
+
 /** `push`: the machine's owner lets tasks push their own branches from this folder. */
-export const workspaceGrant = z.object({ name: z.string(), path: z.string(), push: z.optional(z.boolean()) });
+export const workspaceGrant = z.object({
+  name: workspaceName,
+  path: z.string().check(z.maxLength(4096)),
+  push: z.optional(z.boolean()),
+});
+
+const shortWord = z.string().check(z.maxLength(100));
 
 export const helloFrame = z.object({
   t: z.literal("hello"),
@@ -19,8 +31,8 @@ export const helloFrame = z.object({
   /** Ed25519 over the UTF-8 text `switchyard-hello|v|endpointId|nonce|host` (see `helloText`), base64. */
   signature: base64,
   /** What the daemon is: version, platform, sandbox in use (`bwrap` or `unsandboxed`). */
-  about: z.object({ version: z.string(), platform: z.string(), sandbox: z.enum(["bwrap", "unsandboxed", "none"]) }),
-  workspaces: z.array(workspaceGrant),
+  about: z.object({ version: shortWord, platform: shortWord, sandbox: z.enum(["bwrap", "unsandboxed", "none"]) }),
+  workspaces: z.array(workspaceGrant).check(z.maxLength(limits.maxWorkspaces)),
   /** Commands in the journal whose result is not acknowledged yet; the cloud forgets nothing that is listed, and voids nothing that runs. */
   open: z.array(z.object({ commandId, state: z.enum(["accepted", "started", "finished"]), outputBytes: z.number() })),
 });

@@ -63,6 +63,8 @@ export const limits = {
   maxStepRows: 100,
   /** Attempts at one model call of a worker, about 25 minutes of them, before it pauses and asks. */
   maxModelAttempts: 14,
+  /** Folders that one machine grants: their names stand in each decision of the team. */
+  maxWorkspaces: 64,
   /** Commands that run at once on one machine; more wait for their turn. */
   maxRunningPerMachine: 16,
   /** Commands of one task that may run or wait at once. */

@@ -10,6 +10,7 @@ import { cleanEnv, ownPath } from "../../daemon/sandbox.ts";
 import { daemonVersion } from "../../daemon/version.ts";
 import { isInside } from "../../daemon/workspace-path.ts";
 import type { Command } from "../../src/protocol/command.ts";
+import { limits } from "../../src/protocol/limits.ts";
 import { scratch } from "./scratch.ts";
 
 let dir: string;
@@ -28,6 +29,14 @@ test("a grant keeps the real path under a name, and a name never changes its fol
   expect(grantFolder(home, join(dir, "work"), null, false).isNew).toBe(false);
   expect(() => grantFolder(home, join(dir, "other"), "work", false)).toThrow(/give another with --name/);
   expect(readPolicy(home).workspaces).toEqual([{ name: "work", path: join(dir, "work") }]);
+});
+
+test("[E16] no more folders are granted than a machine may name, and granting one again is no more", () => {
+  const work = (n: number): string => join(dir, `work${n}`);
+  for (let n = 0; n <= limits.maxWorkspaces; n++) mkdirSync(work(n));
+  for (let n = 0; n < limits.maxWorkspaces; n++) grantFolder(home, work(n), null, false);
+  expect(() => grantFolder(home, work(limits.maxWorkspaces), null, false)).toThrow(/withdraw one first/);
+  expect(grantFolder(home, work(0), null, false).isNew).toBe(false);
 });
 
 test("a grant may replace all others, and can be withdrawn", () => {

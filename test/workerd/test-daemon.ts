@@ -77,7 +77,7 @@ export class TestDaemon {
     this.nonce = (await this.next("challenge")).nonce;
   }
 
-  async hello(open: Open = [], changes: { text?: string; v?: number; endpointId?: string } = {}): Promise<void> {
+  async hello(open: Open = [], changes: { text?: string; v?: number; endpointId?: string; workspaces?: string[] } = {}): Promise<void> {
     const v = changes.v ?? daemonProtocolVersion;
     const text = changes.text ?? helloText(v, this.endpointId, this.nonce, host);
     this.send({
@@ -86,7 +86,7 @@ export class TestDaemon {
       endpointId: changes.endpointId ?? this.endpointId,
       signature: await this.keys.sign(text),
       about: { version: "1.0.0", platform: "linux", sandbox: "bwrap" },
-      workspaces: [{ name: "app", path: "/srv/app" }],
+      workspaces: (changes.workspaces ?? ["app"]).map((name) => ({ name, path: `/srv/${name}` })),
       open,
     });
   }
