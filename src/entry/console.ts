@@ -5,7 +5,7 @@ import { boardName, routerName } from "../env.ts";
 import type { DecisionAnswer, DecisionsAnswer, ThreadAnswer } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { decisionId, taskId, threadId } from "../protocol/ids.ts";
-import { readDecision } from "../storage/console-reads.ts";
+import { listThreads, readDecision } from "../storage/console-reads.ts";
 import { fromD1 } from "../storage/from-d1.ts";
 import { markOf } from "../storage/policies.ts";
 import { type ConsoleEnv, closeSession, lookForSession, openSession, requireOperator } from "./console-access.ts";
@@ -30,6 +30,7 @@ import { noUpgrade } from "./upgrade.ts";
 const maxBodyBytes = 256 * 1024;
 /** Rows of a thread in one answer. */
 const maxThreadRows = 500;
+const maxListedThreads = 200;
 
 export const consoleDoor = new Hono<ConsoleEnv>().basePath("/api/console");
 
@@ -70,6 +71,8 @@ consoleDoor.get("/replay/:id", async (c) => {
   const mind = isRouter ? c.env.ROUTER.getByName(routerName) : c.env.WORKER_SESSION.getByName(idOf(c, taskId, "task"));
   return c.json(found(await remote(mind.replay({ step: step.data })), `${c.req.param("id")} has taken no step ${step.data}.`));
 });
+
+consoleDoor.get("/threads", async (c) => c.json(await fromD1(c.env.DB, (db) => listThreads(db, maxListedThreads))));
 
 consoleDoor.get("/threads/:id", async (c) => {
   const id = idOf(c, threadId, "thread");

@@ -24,6 +24,11 @@ export type TaskAnswer = TaskDescription & {
   cut: boolean;
 };
 
+export type ThreadsAnswer = {
+  threads: { id: string; source: string; place: string; threadKey: string; title: string; updatedMs: number }[];
+  total: number;
+};
+
 export type ThreadAnswer = { info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] };
 
 export type DecisionsAnswer = { decisions: BoardDecision[] };

@@ -1,15 +1,23 @@
 // What the console reads: lists from D1, and the events of several objects as one story. Nothing here changes anything.
-import { desc } from "drizzle-orm";
+import { count, desc } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { ownerOf } from "../core/ids.ts";
 import { topicThreadIdOf, webSource } from "../core/thread.ts";
 import { mergeTimeline } from "../core/timeline.ts";
 import type { BoardDecision, BoardTask } from "../protocol/board.ts";
-import type { DecisionAnswer, EndpointRow, TaskAnswer, TimelineEntry, TimelineLane, WhyAnswer } from "../protocol/console.ts";
+import type {
+  DecisionAnswer,
+  EndpointRow,
+  TaskAnswer,
+  ThreadsAnswer,
+  TimelineEntry,
+  TimelineLane,
+  WhyAnswer,
+} from "../protocol/console.ts";
 import type { Logged, RouterEvent, SwitchyardEvent } from "../protocol/events.ts";
 import type { EndpointRpc, ObjectRpc, RouterRpc, ThreadRpc, WorkerSessionRpc } from "../protocol/rpc.ts";
 import type { TaskCard } from "../protocol/task.ts";
-import { endpoints, tasks } from "./d1-schema.ts";
+import { endpoints, tasks, threads } from "./d1-schema.ts";
 
 /** The objects that are read, by id; the doors give their stubs. */
 export type Objects = {
@@ -28,6 +36,17 @@ const maxEvents = 2000;
 export async function listTasks(db: D1Database, limit: number): Promise<BoardTask[]> {
   const rows = await drizzle(db).select().from(tasks).orderBy(desc(tasks.updatedMs)).limit(limit);
   return rows.map(({ card, source, place, askedBy }) => ({ ...(JSON.parse(card) as TaskCard), source, place, askedBy }));
+}
+
+/** The threads that heard something last, and how many there are. */
+export async function listThreads(d1: D1Database, limit: number): Promise<ThreadsAnswer> {
+  const db = drizzle(d1);
+  const { id, source, place, threadKey, title, updatedMs } = threads;
+  const [rows, [all]] = await db.batch([
+    db.select({ id, source, place, threadKey, title, updatedMs }).from(threads).orderBy(desc(updatedMs), id).limit(limit),
+    db.select({ n: count() }).from(threads),
+  ]);
+  return { threads: rows, total: all?.n ?? 0 };
 }
 
 /** Machines that were ever enrolled, the newest first. */

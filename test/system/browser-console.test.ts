@@ -418,6 +418,7 @@ test.each([
     ["#/", "Now"],
     [task ?? "", "Task"],
     ["#/tasks", "Tasks"],
+    ["#/threads", "Threads"],
     ["#/decisions", "Decisions"],
     ["#/machines", "Machines"],
     ["#/people", "People"],

@@ -1,4 +1,4 @@
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { makeId, threadIdOf, triggerIdOf } from "../../src/core/ids.ts";
 import { boardName } from "../../src/env.ts";
@@ -10,10 +10,12 @@ import type {
   TaskAnswer,
   TasksAnswer,
   ThreadAnswer,
+  ThreadsAnswer,
   WhyAnswer,
 } from "../../src/protocol/console.ts";
 import type { TaskStart } from "../../src/protocol/task.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
+import { until } from "../support/until.ts";
 import { asOperator, bindings, ok, origin, request } from "./console-support.ts";
 
 const member = { role: "member" as const, id: "prs_member", name: "member" };
@@ -135,6 +137,28 @@ test("why a trigger was recorded is told from its thread, also after an eviction
   expect(why).toMatchObject({ verdict: { rule: "thanks" }, subscribers: [], decisions: [], replies: [], escalated: null });
   const page = await ok<ThreadAnswer>(asOperator("GET", `threads/${trigger.threadId}`));
   expect(page.rows.map((row) => row.kind)).toEqual(["trigger"]);
+});
+
+test("the threads that heard something are a list, the last first, and each leads to its thread, also after an eviction", async () => {
+  const [first, second] = [triggerOf("heard-first"), triggerOf("heard-second")];
+  const heard = async () => {
+    const { threads, total } = await ok<ThreadsAnswer>(asOperator("GET", "threads"));
+    expect(total).toBe(threads.length);
+    return threads.filter(({ id }) => id === first.threadId || id === second.threadId);
+  };
+  for (const trigger of [first, second]) {
+    const thread = bindings.THREAD.getByName(trigger.threadId);
+    await thread.append({ trigger, verdict: { outcome: "record", rule: "r", reason: "r" } });
+    const stub = thread as unknown as DurableObjectStub;
+    await evictDurableObject(stub);
+    await until("its line in the list", async () => {
+      await runDurableObjectAlarm(stub);
+      return (await heard()).some(({ id }) => id === trigger.threadId);
+    });
+  }
+  const [latest, before] = await heard();
+  expect([latest?.title, before?.title]).toEqual(["Conversation of heard-second", "Conversation of heard-first"]);
+  expect((await ok<ThreadAnswer>(asOperator("GET", `threads/${latest?.id}`))).info.threadKey).toBe("root:heard-second");
 });
 
 test("a task's page tells its events in order with their lanes, and the list finds it", async () => {

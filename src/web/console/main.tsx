@@ -19,6 +19,7 @@ import { RulesPage } from "./rules.tsx";
 import { SchedulesPage } from "./schedules.tsx";
 import { SearchPage } from "./search.tsx";
 import { access, board, follow, live, query, question, route, search, signIn, signOut, toast, waitingForYou } from "./store.ts";
+import { ThreadsPage } from "./threads.tsx";
 
 function SignIn(props: { message: string | null }) {
   const [token, setToken] = useState("");
@@ -72,6 +73,7 @@ function SignIn(props: { message: string | null }) {
 const pages: [string, string, Route["page"]][] = [
   ["#/", "Now", "now"],
   ["#/tasks", "Tasks", "tasks"],
+  ["#/threads", "Threads", "threads"],
   ["#/decisions", "Decisions", "decisions"],
   ["#/machines", "Machines", "machines"],
   ["#/schedules", "Schedules", "schedules"],
@@ -183,6 +185,8 @@ function Page(props: { board: BoardState }) {
       return <NowPage board={props.board} />;
     case "tasks":
       return <TasksPage board={props.board} />;
+    case "threads":
+      return <ThreadsPage board={props.board} />;
     case "decisions":
       return <DecisionsPage board={props.board} />;
     case "proposals":

@@ -6,13 +6,15 @@ import { statusView } from "../shared/status.ts";
 import { dayKey } from "../shared/time.ts";
 
 export type Route =
-  | { page: "now" | "tasks" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" | "proposals" | "memory" }
+  | {
+      page: "now" | "tasks" | "threads" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" | "proposals" | "memory";
+    }
   | { page: "task" | "thread" | "trigger" | "decision" | "fact"; id: string }
   | { page: "search"; words: string }
   | { page: "unknown"; hash: string };
 
 const detailPages = ["task", "thread", "trigger", "decision", "fact"] as const;
-const listPages = ["tasks", "decisions", "machines", "people", "schedules", "rules", "profiles", "proposals", "memory"] as const;
+const listPages = ["tasks", "threads", "decisions", "machines", "people", "schedules", "rules", "profiles", "proposals", "memory"] as const;
 
 /** [O12] Whether the first screen has all words of a notice: what it cut is decided about where all of them stand. */
 export const isWhole = ({ text }: Pick<BoardNotice, "text">): boolean => text.length < boardLimits.noticeChars;
