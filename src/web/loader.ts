@@ -28,7 +28,7 @@ function mount(): void {
   const frame = document.createElement("iframe");
   const button = document.createElement("button");
   const dot = document.createElement("span");
-  const narrow = matchMedia("(max-width: 480px)");
+  const narrow = matchMedia("(max-width: 480px), (max-height: 480px)");
   let open = false;
 
   const post = (message: HostMessage): void => frame.contentWindow?.postMessage(message, home);

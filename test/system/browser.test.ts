@@ -215,6 +215,16 @@ test("hostile and strange texts are shown as text: no script runs and no request
   expect(problems).toEqual([]);
 });
 
+test("on a page that is low, or enlarged to twice its size, the conversation has all the room", async () => {
+  const { page, problems } = await visit(browser, [system.origin], { viewport: { width: 640, height: 360 }, deviceScaleFactor: 2 });
+  await page.goto(`${system.origin}/demo`);
+  await page.getByRole("button", { name: "Open the conversation" }).click();
+  await expect.poll(() => page.locator("iframe").boundingBox()).toEqual({ x: 0, y: 0, width: 640, height: 360 });
+  await page.setViewportSize({ width: 640, height: 800 });
+  await expect.poll(async () => (await page.locator("iframe").boundingBox())?.width).toBe(440);
+  expect(problems).toEqual([]);
+});
+
 test("keyboard alone is enough: open, write, reach a card, close", async () => {
   const { page } = await visit(browser, [system.origin]);
   await page.goto(`${system.origin}/demo`);

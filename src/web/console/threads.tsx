@@ -4,8 +4,14 @@ import type { ThreadsAnswer } from "../../protocol/console.ts";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, Empty, Panel, useAnswer } from "./parts.tsx";
 
-const wordsOf = ({ source, threadKey }: ThreadsAnswer["threads"][number]): string =>
-  source !== "web" ? threadKey : threadKey.startsWith("topic:") ? "thread of a task" : "conversation";
+const wordsOf = ({ source, threadKey, title }: ThreadsAnswer["threads"][number]): string =>
+  source !== "web"
+    ? threadKey.endsWith(`:${title}`)
+      ? ""
+      : threadKey
+    : threadKey.startsWith("topic:")
+      ? "thread of a task"
+      : "conversation";
 
 export function ThreadsPage(props: { board: BoardState }) {
   const answer = useAnswer<ThreadsAnswer>("threads", props.board);
