@@ -7,6 +7,7 @@ import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import type { GateRule } from "../../src/protocol/gate.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
+import type { Trigger } from "../../src/protocol/trigger.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
 import {
   filterTasks,
@@ -211,6 +212,24 @@ test("a failed command, a refusal and a model fault are told as such, and what i
     text: "Ended: outcome unknown after 0:03",
     tone: "wait",
   });
+  const trigger: Trigger = {
+    ...{
+      id: "trg_a-b",
+      source: "web",
+      deliveryId: "d",
+      threadId: "thr_a",
+      threadKey: "root:a",
+      threadTitle: "",
+      place: "widget",
+      kind: "message",
+    },
+    ...{ principal: { role: "member", id: "prs_a", name: "Ana" }, addressed: true, text: "hello", atMs: 0, hops: 0 },
+  };
+  // What the gate said is called what the page of its rules calls it.
+  const verdict = { outcome: "record" as const, rule: "small-talk", reason: "" };
+  expect(describeEvent({ kind: "thread.accepted", trigger, verdict, mode: "decide", subscribers: [] }).text).toBe(
+    "Ana (member), message — gate: keep (small-talk)",
+  );
   const word = {
     kind: "thread.accepted_outcome" as const,
     taskId: "tsk_a",

@@ -2,6 +2,7 @@
 import type { SwitchyardEvent } from "../../protocol/events.ts";
 import type { Tone } from "../shared/status.ts";
 import { duration } from "../shared/time.ts";
+import { outcomeWords } from "./rules-model.ts";
 
 /** `detail`: true and rarely asked for; hidden at first. */
 export const filters = ["said", "decided", "model", "work", "detail"] as const;
@@ -52,7 +53,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
   switch (event.kind) {
     case "thread.accepted": {
       const { trigger, verdict } = event;
-      const way = event.subscribers.length > 0 ? "passed through to its task" : `gate: ${verdict.outcome} (${verdict.rule})`;
+      const way = event.subscribers.length > 0 ? "passed through to its task" : `gate: ${outcomeWords[verdict.outcome]} (${verdict.rule})`;
       return withDetail(
         { filter: "said", text: `${trigger.principal.name} (${trigger.principal.role}), ${trigger.kind} — ${way}`, ids: [trigger.id] },
         trigger.text,

@@ -13,6 +13,7 @@ import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, ScrollText, useAnswer } from "./parts.tsx";
 import { Words } from "./proposals.tsx";
+import { outcomeWords } from "./rules-model.ts";
 import { SayToTask } from "./say-to-task.tsx";
 import { api, change, question } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
@@ -173,7 +174,7 @@ function ThreadLine(props: { row: ThreadRow }) {
             <strong dir="auto">{row.trigger.principal.name}</strong> ({row.trigger.principal.role}) · {row.trigger.kind} ·{" "}
             <Ago atMs={row.atMs} />
             {" · gate: "}
-            {row.verdict.outcome} ({row.verdict.rule}) · <a href={`#/trigger/${row.trigger.id}`}>why?</a>
+            {outcomeWords[row.verdict.outcome]} ({row.verdict.rule}) · <a href={`#/trigger/${row.trigger.id}`}>why?</a>
           </p>
           <p class="said-text" dir="auto">
             {row.trigger.text}
@@ -330,7 +331,7 @@ export function WhyPage(props: { id: string; board: BoardState }) {
               <Ago atMs={why.acceptedMs} />, as row {why.seq} of <Id id={why.threadId} />.
             </li>
             <li>
-              The gate said <strong>{why.verdict.outcome}</strong> by the rule “{why.verdict.rule}”: {why.verdict.reason}
+              The gate said <strong>{outcomeWords[why.verdict.outcome]}</strong> by the rule “{why.verdict.rule}”: {why.verdict.reason}
             </li>
             {why.subscribers.length > 0 ? (
               <li>
