@@ -1,7 +1,7 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
 
 import { estimateTokens } from "../src/core/context.ts";
-import { type InboxItem, pickJoining, type RouterMeta, readersOf } from "../src/core/router.ts";
+import { type InboxItem, pickJoining, type RouterMeta } from "../src/core/router.ts";
 import { capObserved, policiesToShow, profilesToShow, renderJoined, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, type Fact, turnTerms } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
@@ -86,12 +86,12 @@ export function joinTurn(ledger: RouterLedger, held: ReadonlySet<string>, turn: 
   const { store } = ledger;
   const joining = pickJoining(store.inbox.queued(), held, store.meta(), turn);
   if (joining.length === 0) return [];
-  const readers = readersOf(joining, (taskId) => store.task(taskId)?.audience);
+  const readers = store.readersOf(joining);
   const facts = factsFor(ledger, turn.lane, joining, readers).filter(({ id }) => !turn.inlined.includes(id));
   const before = turn.items.size;
   for (const item of joining) turn.items.set(item.id, item);
   // Whoever joins may have schedules of their own, and since the turn began some may have changed.
-  const all = readersOf([...turn.items.values()], (taskId) => store.task(taskId)?.audience);
+  const all = store.readersOf([...turn.items.values()]);
   const now = schedulesFor(ledger, turn.lane, all, turn.zone, turn.nowMs);
   const schedules = JSON.stringify(now?.list) === JSON.stringify(turn.told.schedules?.list) ? undefined : now;
   if (schedules !== undefined) turn.told.schedules = schedules;
@@ -120,7 +120,7 @@ export function composeTurn(
     history = { messages: [], tokens: 0 };
   }
   const past = history.messages.length > 0 || segment === 1 ? [] : log.before(Number.MAX_SAFE_INTEGER, lookedThrough, ["router.decision"]);
-  const readers = readersOf(items, (taskId) => store.task(taskId)?.audience);
+  const readers = store.readersOf(items);
   const facts = factsFor(ledger, lane, items, readers);
   const tasks = store.tasks();
   const machines = lane === "team" ? store.machines() : [];

@@ -1,6 +1,6 @@
 // What a turn's calls ask to read: found by words, or recalled by id.
 
-import { type InboxItem, readersOf } from "../src/core/router.ts";
+import type { InboxItem } from "../src/core/router.ts";
 import { refuseRecall } from "../src/core/router-items.ts";
 import { renderFound, scopeOf } from "../src/core/router-memory.ts";
 import { type ReadAnswer, readsOf } from "../src/core/router-turn.ts";
@@ -18,7 +18,7 @@ export async function readAll(
   calls: ModelReply["calls"],
 ): Promise<Map<number, ReadAnswer>> {
   const items = [...turn.items.values()];
-  const readers = readersOf(items, (taskId) => ledger.store.task(taskId)?.audience);
+  const readers = ledger.store.readersOf(items);
   const answers = await Promise.all(
     readsOf(calls).map(async (read): Promise<[number, ReadAnswer]> => {
       const { index, page } = read;

@@ -35,6 +35,10 @@ const isOperator = ({ role, id }: Principal): boolean => role === "owner" && id 
 export const audienceOf = (trigger: Pick<Trigger, "source" | "place" | "principal" | "kind" | "facts">): string =>
   audienceAt(trigger, speakerOf(trigger).id);
 
+/** [RI2] Whoever opened a thread wrote its title: whether that was whoever is behind this trigger, or, in the widget, we. */
+export const hasKnownTitle = ({ source, kind }: Pick<Trigger, "source" | "kind">): boolean =>
+  source === webSource || kind.endsWith(".opened");
+
 /** [A8] Who reads a thread: of a conversation in the widget the person whose page it is on. */
 export const threadAudience = (thread: Pick<ThreadInfo, "source" | "place" | "threadKey" | "viewerId">): string =>
   audienceAt(thread, thread.viewerId ?? rootOwnerOf(thread.threadKey) ?? thread.threadKey);

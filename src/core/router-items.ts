@@ -7,7 +7,7 @@ import type { Policy } from "../protocol/policy.ts";
 import type { Lane } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ThreadInfo, ThreadRow } from "../protocol/thread.ts";
-import { mayReachAny } from "./audience.ts";
+import { hasKnownTitle, mayReachAny } from "./audience.ts";
 import { excerpt, markData, renderMessage } from "./context.ts";
 import { type EarlierRow, type InboxItem, isOpen, type KnownMachine, type KnownTask, maxItemChars, type QueuedTrigger } from "./router.ts";
 import { type Fact, factsItem } from "./router-memory.ts";
@@ -130,7 +130,7 @@ function capped(marked: MarkedText): { marked: MarkedText; cut: boolean } {
 
 /** [RI2] Whoever opened a thread wrote its title; in the team's lane it is shown only when that is known to be the team or us. */
 function titleOf(item: QueuedTrigger, lane: Lane): string {
-  const known = lane === "public" || item.trigger.source === "web" || item.trigger.kind.endsWith(".opened");
+  const known = lane === "public" || hasKnownTitle(item.trigger);
   return known ? excerpt(item.trigger.threadTitle, 120) : "";
 }
 

@@ -5,7 +5,7 @@ import type { RouterEvent } from "../protocol/events.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
 import type { FactKind, FactReach, FoundKind } from "../protocol/router-tools.ts";
-import { audienceOf, mayFlow, operatorAudience, teamAudience, webAudience } from "./audience.ts";
+import { audienceAt, audienceOf, hasKnownTitle, mayFlow, operatorAudience, teamAudience, webAudience } from "./audience.ts";
 import { excerpt } from "./context.ts";
 import { type ContextFigures, type InboxItem, type KnownTask, laneOfTrigger, type QueuedTrigger, type RouterMeta } from "./router.ts";
 
@@ -42,10 +42,8 @@ export type Forgotten = { by: Fact["by"]; atMs: number; threadId?: string; trigg
 /** [A9] What somebody told in a conversation of their own stays there, unless it was said to the team; a rule is for the team by itself. */
 export const reachOf = (fact: Pick<Fact, "kind" | "for">): FactReach => fact.for ?? (fact.kind === "rule" ? "team" : "here");
 
-export const factAudience = (fact: Pick<Fact, "kind" | "for" | "source" | "place" | "by">): string => {
-  if (reachOf(fact) === "team") return teamAudience;
-  return fact.source === "web" ? webAudience(fact.by.id) : `${fact.source} ${fact.place}`;
-};
+export const factAudience = (fact: Pick<Fact, "kind" | "for" | "source" | "place" | "by">): string =>
+  reachOf(fact) === "team" ? teamAudience : audienceAt(fact, fact.by.id);
 
 /** [RD10] A fact takes the place of another where that one may be heard, and only for all who knew it: else both stay. */
 export function mayReplace(old: Fact, fact: Fact): boolean {
@@ -229,7 +227,7 @@ export function decisionEntry(
 /** A thread by its title. Whoever opened it wrote that; it counts as the team's only where this is known. */
 export function threadEntry(item: QueuedTrigger, atMs: number): MemoryEntry {
   const { trigger } = item;
-  const known = trigger.source === "web" || trigger.kind.endsWith(".opened");
+  const known = hasKnownTitle(trigger);
   return {
     id: trigger.threadId,
     kind: "thread",

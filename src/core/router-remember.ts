@@ -7,10 +7,9 @@ import type { QueuedTrigger } from "./router.ts";
 import { safeId } from "./router-calls.ts";
 import { whereAsked } from "./router-destination.ts";
 import { dateOf, type Fact, factAudience, reachOf } from "./router-memory.ts";
-import { type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
+import { type Planned, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
 
 type Input = Extract<RouterCall, { tool: "remember" }>["input"];
-type Planned = { decision: PlannedDecision; result: object } | { refused: string };
 
 /** Facts that the calls of an answer name. */
 export type NamedFacts = ReadonlyMap<string, Fact>;

@@ -1,6 +1,6 @@
 // The router's tables: effects, transcripts, what it knows of tasks and machines. Every method is one or a few statements.
 import { asLater, type TurnRow } from "../core/replay.ts";
-import { freshMeta, isOpen, type KnownMachine, type KnownTask, type RouterMeta } from "../core/router.ts";
+import { freshMeta, type InboxItem, isOpen, type KnownMachine, type KnownTask, type RouterMeta, readersOf } from "../core/router.ts";
 import type { EffectResult, EffectRow, Question, RouterEffect } from "../core/router-plan.ts";
 import type { Proposal } from "../core/router-policy.ts";
 import type { ModelMessage } from "../protocol/model.ts";
@@ -231,6 +231,11 @@ export class RouterStore {
   proposal(id: string): Proposal | null {
     const row = this.#sql.exec<{ body: string }>("SELECT body FROM proposal WHERE id = ?", id).toArray()[0];
     return row ? (JSON.parse(row.body) as Proposal) : null;
+  }
+
+  /** [A8] Who reads what is answered to these. */
+  readersOf(items: readonly InboxItem[]): string[] {
+    return readersOf(items, (taskId) => this.task(taskId)?.audience);
   }
 
   /** The newest first. */
