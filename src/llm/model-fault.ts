@@ -60,7 +60,7 @@ function apiFault(error: APICallError, config: ModelConfig, host: string): Fault
   if (status === 404)
     return new Fault(
       "not_found",
-      `MODEL_NAME "${config.modelName}" is unknown at ${config.provider === "workers-ai" ? host : config.baseUrl}. Check MODEL_NAME${config.provider === "workers-ai" ? "" : " and MODEL_BASE_URL"}.`,
+      `MODEL_NAME "${config.modelName}" is unknown at ${host}. Check MODEL_NAME${config.provider === "workers-ai" ? "" : " and MODEL_BASE_URL"}.`,
       { cause: error },
     );
   if (status === 429) return new Fault("rate_limited", `The model at ${host} asks us to slow down; it is asked again later.`, passing);

@@ -271,41 +271,58 @@ test("[RS4] at GitHub a schedule runs only while GitHub says that its maker may 
   await router().changeSchedule({ id, change: "cancel" });
 });
 
-test("[RS3] [RS5] what comes due in a thread that a task follows is that task's: a run until it has reported, and the next beat runs again", async () => {
-  const token = unique();
+/** A schedule of a thread at GitHub, beside a request there that the router's model dispatches after a moment. */
+async function besideWork(token: string, delayMs: number) {
   const by = { ...member, id: `dev-${token}`.toLowerCase() };
   await control("permission", { place: "acme/app", login: by.id, permission: "write" });
   const asked = triggerOf({ name: token, by, thread: token, text: `do it ${token}` });
-  const { threadId } = asked;
-  await script(
-    [asked.id],
-    [{ calls: [{ tool: "dispatch", input: { settles: [asked.id], title: `Do ${token}`, goal: `Do it. ${token}` } }] }],
-  );
-  await objects.THREAD.getByName(threadId).append({ trigger: asked, verdict: { outcome: "request", rule: "t", reason: "asked" } });
-  const info = async () => (await objects.THREAD.getByName(threadId).read({ afterSeq: 0, limit: 1 })).info;
-  // Its worker never answers: the report is made by hand.
-  const taskId = await until("the task", async () => (await info()).subscribers[0]);
-  const { place, source, threadKey, threadTitle } = asked;
+  const { threadId, place, source, threadKey, threadTitle } = asked;
+  const dispatch = { tool: "dispatch", input: { settles: [asked.id], title: `Do ${token}`, goal: `Do it. ${token}` } };
+  await script([asked.id], [{ calls: [dispatch], delayMs }]);
+  const work = objects.THREAD.getByName(threadId);
+  await work.append({ trigger: asked, verdict: { outcome: "request", rule: "t", reason: "asked" } });
   const thread = { threadId, source, place, threadKey, threadTitle };
   const set = { name: token, text: `look ${token}`, thread, by, authority: "member" as const, time: { everyMinutes: 0.5 } };
   const made = await router().setSchedule(set);
   if ("problem" in made) throw new Error(made.problem);
   const nextMs = (await lineOf(token))?.nextMs ?? 0;
+  // Its worker never answers.
+  const taskId = () => until("the task", async () => (await work.read({ afterSeq: 0, limit: 1 })).info.subscribers[0]);
+  return { asked, work, id: made.id, nextMs, taskId, runAt: (ms: number) => triggerIdOf(source, `schedule:${made.id}:${ms}`, threadId) };
+}
+
+test("[RS5] what is due and waits while its thread is given to a task is that task's run", async () => {
+  const token = unique();
+  const { asked, id, nextMs, taskId } = await besideWork(token, 3_000);
+  const asking = async () =>
+    ((await (await fetch(`http://model.test/control/requests?contains=${asked.id}`)).json()) as unknown[]).length > 0;
+  await until("the model is asked", asking);
+  await at(nextMs);
+  const follower = await taskId();
+  await until("the run of the task", async () => (await lineOf(token))?.runs[0]?.taskId === follower);
+  expect((await lineOf(token))?.runs).toMatchObject([{ execution: "running", delivery: "pending" }]);
+  await router().changeSchedule({ id, change: "cancel" });
+});
+
+test("[RS3] [RS5] what comes due in a thread that a task follows is that task's: a run until it has reported, and the next beat runs again", async () => {
+  const token = unique();
+  const { asked, work, id, nextMs, taskId: given, runAt } = await besideWork(token, 0);
+  const taskId = await given();
   await at(nextMs);
   await until("the task has it", async () => (await lineOf(token))?.runs[0]?.taskId === taskId);
   await evictDurableObject(router() as never);
   expect((await lineOf(token))?.runs[0]).toMatchObject({ dueMs: nextMs, execution: "running", delivery: "pending" });
   await at(nextMs + halfMinuteMs);
   expect((await lineOf(token))?.runs.find((run) => run.execution === "missed")).toMatchObject({ missed: 1 });
-  const about = { taskId, title: "Do", threadId, authority: "member" as const, tainted: false };
+  const about = { taskId, title: "Do", threadId: asked.threadId, authority: "member" as const, tainted: false };
   const said = { kind: "done" as const, text: "Done.", confidence: 0.9, status: "done" as const, atMs: Date.now() + 1 };
   await router().report({ id: `rep_${taskId.slice(4)}-byhand`, ...about, ...said });
   await until("its end", async () => (await lineOf(token))?.runs.find((run) => run.dueMs === nextMs)?.execution === "done");
-  await objects.THREAD.getByName(threadId).unsubscribe({ taskId, reason: "done" });
+  await work.unsubscribe({ taskId, reason: "done" });
   const thirdMs = nextMs + 2 * halfMinuteMs;
-  const third = triggerIdOf(source, `schedule:${made.id}:${thirdMs}`, threadId);
+  const third = runAt(thirdMs);
   await script([third], [{ calls: [{ tool: "record", input: { settles: [third], reason: "nothing new" } }] }]);
   await at(thirdMs);
   await until("the next run", async () => (await lineOf(token))?.runs.find((run) => run.dueMs === thirdMs)?.execution === "done");
-  await router().changeSchedule({ id: made.id, change: "cancel" });
+  await router().changeSchedule({ id, change: "cancel" });
 });
