@@ -2,10 +2,11 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
 import { rootThreadIdOf } from "../core/thread.ts";
-import type { EndpointsAnswer, EnrolmentAnswer, InviteAnswer, PeopleAnswer } from "../protocol/console.ts";
+import type { EndpointsAnswer, EnrolmentAnswer, InviteAnswer, LoginAnswer, PeopleAnswer } from "../protocol/console.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { endpointId, personId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
+import { linkAccount } from "../storage/accounts.ts";
 import { listEndpoints } from "../storage/console-reads.ts";
 import { createEnrolmentCode, revokeMachine } from "../storage/enrolment.ts";
 import { fromD1 } from "../storage/from-d1.ts";
@@ -49,6 +50,12 @@ peopleDoor.post("/:id/revoke", async (c) => {
     closed: "Their open pages are closed and are not heard any more",
   });
   return c.json({ ok: true, closed });
+});
+
+peopleDoor.post("/:id/github", async (c) => {
+  const id = idOf(c, personId, "person");
+  const { login } = await bodyOf(c, z.object({ login: z.string().check(z.maxLength(200)) }));
+  return c.json((await fromD1(c.env.DB, (db) => linkAccount(db, id, login))) satisfies LoginAnswer);
 });
 
 machinesDoor.get("/", async (c) => c.json({ endpoints: await fromD1(c.env.DB, listEndpoints) } satisfies EndpointsAnswer));

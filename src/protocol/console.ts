@@ -82,7 +82,16 @@ export type ProfilesAnswer = { profiles: Profile[] };
 export type ProfileVersionsAnswer = { versions: SavedProfile[] };
 export type ProfileAnswer = { profile: Profile };
 
-export type PersonRow = { personId: string; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };
+export type PersonRow = {
+  personId: string;
+  name: string;
+  role: "owner" | "member";
+  createdMs: number;
+  revokedMs: number | null;
+  /** At GitHub; null when nobody said. */
+  login: string | null;
+};
+export type LoginAnswer = { login: string | null };
 export type PeopleAnswer = { people: PersonRow[] };
 export type InviteAnswer = { link: string; personId: string; expiresMs: number };
 

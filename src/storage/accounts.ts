@@ -1,6 +1,12 @@
 // Whose account a login of a source is, by our own records. What we do know of a person is read each time.
+import { and, eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
 import { putNewest } from "../core/newest.ts";
+import { Fault } from "../protocol/fault.ts";
+import type { PersonId } from "../protocol/ids.ts";
+import { accounts } from "./d1-schema.ts";
 import { migrated } from "./migrations.ts";
+import { personById } from "./people.ts";
 import { withTimeout } from "./timeout.ts";
 
 /** A door waits for this while its sender waits for the door. */
@@ -36,4 +42,42 @@ async function accountOf(db: D1Database, login: string): Promise<Row | null> {
     )
     .bind(login)
     .first();
+}
+
+const loginForm = /^[a-z\d][a-z\d_-]{0,99}$/;
+
+/**
+ * Says which login at GitHub a person has; null when none. [A10] One login is of one person, and one person has one. Whose access was
+ * withdrawn keeps theirs: without it, GitHub would say that they are of the team. Another isolate may take up to ten seconds to know.
+ */
+export async function linkAccount(db: D1Database, personId: PersonId, given: string): Promise<{ login: string | null }> {
+  const login = given.trim().replace(/^@/, "").toLowerCase();
+  if (login !== "" && !loginForm.test(login))
+    throw new Fault(
+      "bad_input",
+      "A login at GitHub is made of letters, digits and dashes: the name after github.com/ on the person's page.",
+    );
+  const person = await personById(db, personId);
+  if (!person) throw new Fault("not_found", `There is no person ${personId}.`);
+  if (person.revokedMs !== null)
+    throw new Fault("conflict", `The access of ${person.name} was withdrawn. Their login stays theirs, so that it brings nobody back.`);
+  const d1 = drizzle(db);
+  const atGitHub = eq(accounts.source, "github");
+  const [taken] =
+    login === ""
+      ? []
+      : await d1
+          .select()
+          .from(accounts)
+          .where(and(atGitHub, eq(accounts.login, login)));
+  if (taken && taken.personId !== personId) {
+    const other = await personById(db, taken.personId as PersonId);
+    const free = other?.revokedMs === null ? " Take it from them first." : "";
+    throw new Fault("conflict", `${login} is the login of ${other?.name ?? taken.personId} already.${free}`);
+  }
+  const gone = d1.delete(accounts).where(and(atGitHub, eq(accounts.personId, personId)));
+  // Who else took it in this very moment keeps it: the key is the login.
+  await (login === "" ? gone : d1.batch([gone, d1.insert(accounts).values({ source: "github", login, personId })]));
+  strangers.delete(login);
+  return { login: login === "" ? null : login };
 }

@@ -1,11 +1,11 @@
 // The people of the team, and the personal invite links by which they come. Only the hash of a link's token is kept.
-import { and, asc, eq, gt, isNull } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, isNull } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { makeId, sha256Hex } from "../core/ids.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { PersonId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
-import { grants, people } from "./d1-schema.ts";
+import { accounts, grants, people } from "./d1-schema.ts";
 
 export type Person = { id: PersonId; name: string; role: "owner" | "member"; createdMs: number; revokedMs: number | null };
 
@@ -83,7 +83,11 @@ export async function personById(db: D1Database, personId: PersonId): Promise<Pe
   return person ?? null;
 }
 
-/** Everybody who was ever invited, oldest first. */
-export async function listPeople(db: D1Database): Promise<Person[]> {
-  return drizzle(db).select().from(people).orderBy(asc(people.createdMs), asc(people.id));
+/** Everybody who was ever invited, oldest first, with their login at GitHub where we know it. */
+export async function listPeople(db: D1Database): Promise<(Person & { login: string | null })[]> {
+  return drizzle(db)
+    .select({ ...getTableColumns(people), login: accounts.login })
+    .from(people)
+    .leftJoin(accounts, and(eq(accounts.personId, people.id), eq(accounts.source, "github")))
+    .orderBy(asc(people.createdMs), asc(people.id));
 }

@@ -229,11 +229,19 @@ test("a guest's request for work waits for the operator and is dismissed", async
   await page.getByText("Nothing waits for you.").waitFor();
 });
 
-test("an invite link is made, shown once, and withdrawn", async () => {
+test("an invite link is made and shown once, a login at GitHub is linked, and access withdrawn", async () => {
   const { page } = await operator({}, "#/people");
   await page.getByLabel("Name").fill("New member");
   await page.getByRole("button", { name: "Make an invite link" }).click();
   await expect.poll(() => page.locator(".copy-line code").textContent()).toMatch(new RegExp(`^${system.origin}/demo#invite=\\S{20,}$`));
+  await page.getByRole("button", { name: "Login of New member at GitHub" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Login").fill("no login");
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("alert").getByText("letters, digits and dashes").waitFor();
+  await dialog.getByLabel("Login").fill("new-member");
+  await page.keyboard.press("Enter");
+  await page.getByText(", new-member at GitHub").waitFor();
   await page.getByRole("button", { name: "Withdraw the access of New member" }).click();
   await page.getByRole("button", { name: "Withdraw access" }).click();
   await page.getByText("access withdrawn", { exact: false }).waitFor();

@@ -106,6 +106,30 @@ test("a personal link opens the widget as that person, once, and its revocation 
   expect((await asOperator("POST", "people", { name: "Member", role: "member", personId })).status).toBe(409);
 });
 
+test("[A10] a login at GitHub is of one person, who has one; taken away it is free, and a withdrawn person keeps it", async () => {
+  const invited = async (name: string) => (await ok<InviteAnswer>(asOperator("POST", "people", { name, role: "member" }))).personId;
+  const [one, two] = [await invited("One"), await invited("Two")];
+  const link = (personId: string, login: string) => asOperator("POST", `people/${personId}/github`, { login });
+  const loginOf = async (personId: string) =>
+    (await ok<PeopleAnswer>(asOperator("GET", "people"))).people.find((person) => person.personId === personId)?.login;
+  expect(await loginOf(one)).toBeNull();
+  expect(await ok(link(one, " @One-Old "))).toEqual({ login: "one-old" });
+  expect(await ok(link(one, "one-new"))).toEqual({ login: "one-new" });
+  expect(await loginOf(one)).toBe("one-new");
+  expect(await ok(link(two, "one-old"))).toEqual({ login: "one-old" });
+  const taken = await link(two, "ONE-NEW");
+  expect([taken.status, await taken.text()]).toEqual([409, expect.stringContaining("the login of One already")]);
+  expect(await loginOf(two)).toBe("one-old");
+  expect(await ok(link(one, ""))).toEqual({ login: null });
+  expect(await ok(link(two, "one-new"))).toEqual({ login: "one-new" });
+  for (const wrong of ["two words", "-dash", "https://github.com/two", "two\u200b"]) expect((await link(two, wrong)).status).toBe(400);
+  expect((await link("prs_nobody", "x")).status).toBe(404);
+  await ok(asOperator("POST", `people/${two}/revoke`, {}));
+  expect((await link(two, "")).status).toBe(409);
+  expect((await link(one, "one-new")).status).toBe(409);
+  expect(await loginOf(two)).toBe("one-new");
+});
+
 test("what the router keeps is searched with words, and without them nothing is", async () => {
   for (const path of ["search", "search?q=", "search?q=%20", "search?q=%22%20OR%20*"])
     expect(await ok(asOperator("GET", path))).toEqual({ hits: [], total: 0 });

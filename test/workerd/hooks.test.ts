@@ -265,7 +265,7 @@ describe("people", () => {
     expect((await accepted("issue_comment", commentOn("down/app", { body: "hello" }))).trigger.principal.role).toBe("public");
   });
 
-  test("a linked account is its person, a member at most; a revoked person is public", async () => {
+  test("[A10] a linked account is its person, a member at most; a revoked person is public", async () => {
     await migrated(bindings.DB);
     await bindings.DB.batch([
       bindings.DB.prepare("INSERT INTO people (id, name, role, created_ms) VALUES ('prs_link', 'Owner', 'owner', 1)"),

@@ -1,15 +1,16 @@
 // People of the team: personal invite links, and taking access away.
 import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import type { InviteAnswer, PeopleAnswer, PersonRow } from "../../protocol/console.ts";
+import type { InviteAnswer, LoginAnswer, PeopleAnswer, PersonRow } from "../../protocol/console.ts";
 import { messageOf } from "../../protocol/fault.ts";
-import { Ago, Answer, CopyLine, Empty, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, CopyLine, Dialog, Empty, FormEnd, Panel, useAnswer } from "./parts.tsx";
 import { api, change, question, say } from "./store.ts";
 
 export function PeoplePage() {
   const version = useSignal(0);
   const invite = useSignal<{ name: string; personId: string; link: string } | null>(null);
   const people = useAnswer<PeopleAnswer>("people", version.value);
+  const asked = useSignal<PersonRow | null>(null);
   const [name, setName] = useState("");
   const [role, setRole] = useState<"member" | "owner">("member");
 
@@ -89,6 +90,7 @@ export function PeoplePage() {
                         {person.revokedMs === null ? (
                           <>
                             since <Ago atMs={person.createdMs} />
+                            {person.login === null ? "" : `, ${person.login} at GitHub`}
                           </>
                         ) : (
                           <>
@@ -109,6 +111,16 @@ export function PeoplePage() {
                         </button>
                         <button
                           type="button"
+                          class="btn btn-bare"
+                          aria-label={`Login of ${person.name} at GitHub`}
+                          onClick={() => {
+                            asked.value = person;
+                          }}
+                        >
+                          GitHub
+                        </button>
+                        <button
+                          type="button"
                           class="btn"
                           aria-label={`Withdraw the access of ${person.name}`}
                           onClick={() => revoke(person)}
@@ -124,6 +136,58 @@ export function PeoplePage() {
           }
         </Answer>
       </Panel>
+      {asked.value === null ? null : (
+        <LoginForm
+          person={asked.value}
+          onClose={(saved) => {
+            asked.value = null;
+            if (saved) version.value++;
+          }}
+        />
+      )}
     </div>
+  );
+}
+
+function LoginForm({ person, onClose }: { person: PersonRow; onClose: (saved: boolean) => void }) {
+  const [login, setLogin] = useState(person.login ?? "");
+  const [wrong, setWrong] = useState<string | null>(null);
+  const save = async () => {
+    try {
+      const saved = await api<LoginAnswer>("POST", `people/${person.personId}/github`, { login });
+      say(saved.login === null ? `${person.name} has no login at GitHub here.` : `${saved.login} at GitHub is ${person.name}.`);
+      onClose(true);
+    } catch (error) {
+      setWrong(messageOf(error));
+    }
+  };
+  return (
+    <Dialog title={`${person.name} at GitHub`} onClose={() => onClose(false)}>
+      <form
+        class="rule-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        <p class="muted wide">
+          What this login writes, in every repository that is heard here, counts as theirs: with the rights of a member, and no longer once
+          their access is withdrawn. Without one, GitHub says who may write in a repository.
+        </p>
+        <label class="wide">
+          <span>Login</span>
+          <input
+            class="field"
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            maxLength={100}
+            value={login}
+            onInput={(event) => setLogin(event.currentTarget.value)}
+          />
+        </label>
+        <FormEnd wrong={wrong} submit="Save" onClose={() => onClose(false)} />
+      </form>
+    </Dialog>
   );
 }
