@@ -46,7 +46,7 @@ function readArguments() {
       },
     });
   } catch (cause) {
-    throw new Fault("bad_input", `${cause instanceof Error ? cause.message.split(". ")[0] : cause}; see: npm run daemon -- --help`, {
+    throw new Fault("bad_input", `${messageOf(cause).split(". ")[0]}; see: npm run daemon -- --help`, {
       cause,
     });
   }

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs, parseEnv } from "node:util";
+import { messageOf } from "../protocol/fault.ts";
 import { root } from "./worker.ts";
 
 /** A reason to stop that is told to the person in one line. */
@@ -72,7 +73,7 @@ function parse(argv: string[]) {
       },
     }).values;
   } catch (error) {
-    throw new StartError(`${error instanceof Error ? error.message.split("\n")[0] : error}\n${usage}`);
+    throw new StartError(`${messageOf(error).split("\n")[0]}\n${usage}`);
   }
 }
 

@@ -97,11 +97,9 @@ async function speeds({ pairs, seconds }: IngestOptions, modelUrl: string, gener
       () => bare(null),
     );
     // The runtime syncs each commit and waits for it: of our ceiling that is the disk's part.
-    await load(floor, { what: "bare", keeps: true }, null);
-    const kept = await interleaved(
-      () => ours(null),
-      () => load(floor, { what: "bare", keeps: true }, null),
-    );
+    const keeping = () => load(floor, { what: "bare", keeps: true }, null);
+    await keeping();
+    const kept = await interleaved(() => ours(null), keeping);
     const rate = (loaded: Loaded): number => loaded.accepted / loaded.seconds;
     const ceiling = median(closed.map(([a]) => rate(a)));
     const bareCeiling = median(closed.map(([, b]) => rate(b)));

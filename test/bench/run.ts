@@ -5,6 +5,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { buildAssets } from "../../src/local/build.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
+import { messageOf } from "../../src/protocol/fault.ts";
 import { cost, fullCost, quickCost } from "./cost.ts";
 import { essayBatching, fullBatching, quickBatching } from "./essay-batching.ts";
 import { essayEndToEnd, fullEndToEnd, quickEndToEnd } from "./essay-e2e.ts";
@@ -64,7 +65,7 @@ function read() {
       },
     });
   } catch (error) {
-    return refuse(error instanceof Error ? (error.message.split(". ")[0] ?? "") : String(error));
+    return refuse(messageOf(error).split(". ")[0] ?? "");
   }
 }
 

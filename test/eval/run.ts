@@ -5,6 +5,7 @@ import { type Env, readConfig } from "../../src/env.ts";
 import { buildAssets } from "../../src/local/build.ts";
 import { devVars } from "../../src/local/settings.ts";
 import { bundleWorker } from "../../src/local/worker.ts";
+import { messageOf } from "../../src/protocol/fault.ts";
 import { EvalDeployment } from "./lib/deployment.ts";
 import { type Figures, figuresOf, maxFalseProactive, report } from "./lib/figures.ts";
 import { heldOut, type Labelled, readSet, type SetName, setNames } from "./lib/labelled.ts";
@@ -48,7 +49,7 @@ function readOptions() {
       },
     }).values;
   } catch (error) {
-    return stop(`${error instanceof Error ? error.message.split("\n")[0] : error}\n${usage}`);
+    return stop(`${messageOf(error).split("\n")[0]}\n${usage}`);
   }
 }
 

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { FactAnswer, FactLine, MemoryAnswer } from "../../protocol/console.ts";
-import { Ago, Answer, Empty, type Loaded, Panel, useAnswer, useTyped } from "./parts.tsx";
+import { Ago, Answer, Empty, FindField, type Loaded, Panel, useAnswer, useTyped } from "./parts.tsx";
 import { api, change, question } from "./store.ts";
 
 const namedChars = 60;
@@ -109,17 +109,7 @@ export function MemoryPage() {
           you remember?” in the chat. What somebody told in a conversation of their own is read there alone.
         </p>
         <p class="fact-find">
-          <input
-            id="find-fact"
-            class="field"
-            type="search"
-            aria-label="Find a fact"
-            placeholder="Find a fact"
-            value={words.value}
-            onInput={(event) => {
-              words.value = event.currentTarget.value;
-            }}
-          />
+          <FindField id="find-fact" label="Find a fact" words={words} />
         </p>
         <Answer of={answer}>
           {({ facts, total }) =>

@@ -1,5 +1,5 @@
 // Small parts that every page of the console uses.
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { BoardTask } from "../../protocol/board.ts";
@@ -194,6 +194,21 @@ export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
   }, [path, version]);
   return state.value.path === path ? state.value : { kind: "loading" };
 }
+
+/** A field whose words narrow what stands below it. */
+export const FindField = (props: { id?: string; label: string; words: Signal<string> }) => (
+  <input
+    id={props.id}
+    class="field"
+    type="search"
+    aria-label={props.label}
+    placeholder={props.label}
+    value={props.words.value}
+    onInput={(event) => {
+      props.words.value = event.currentTarget.value;
+    }}
+  />
+);
 
 /** Words once the typing pauses: nobody is asked about each letter. */
 export function useTyped(words: string): string {

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { GateRule } from "../../protocol/gate.ts";
 import { type Outcome, outcomes } from "../../protocol/trigger.ts";
 import { ChevronIcon } from "../shared/icons.tsx";
-import { Empty } from "./parts.tsx";
+import { Empty, FindField } from "./parts.tsx";
 import {
   conditionsOf,
   familiesOf,
@@ -48,16 +48,7 @@ export function RuleList(props: {
   return (
     <>
       <div class="rule-find">
-        <input
-          class="field"
-          type="search"
-          aria-label="Find a rule"
-          placeholder="Find a rule"
-          value={words.value}
-          onInput={(event) => {
-            words.value = event.currentTarget.value;
-          }}
-        />
+        <FindField label="Find a rule" words={words} />
         <fieldset class="filters">
           <legend class="hidden-visually">Show rules of one outcome</legend>
           {outcomes.map((outcome) => (
