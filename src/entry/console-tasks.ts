@@ -35,20 +35,17 @@ tasksDoor.get("/:id", async (c) => {
 
 tasksDoor.post("/:id/cancel", async (c) => {
   const id = idOf(c, taskId, "task");
-  const task = c.env.WORKER_SESSION.getByName(id);
-  // Asked first: the cancel of an unknown task would leave a tombstone.
-  found(await remote(task.describe()), `There is no task ${id}.`);
-  return c.json(await remote(task.cancel({ by: operator, reason: "stopped in the console" })));
+  const { session } = await taskOf(c, id);
+  return c.json(await remote(session.cancel({ by: operator, reason: "stopped in the console" })));
 });
 
 /** A person's word on what came of a task. */
 tasksDoor.post("/:id/verdict", async (c) => {
   const id = idOf(c, taskId, "task");
   const { accepted } = await bodyOf(c, z.object({ accepted: z.boolean() }));
-  const task = c.env.WORKER_SESSION.getByName(id);
-  const { card } = found(await remote(task.describe()), `There is no task ${id}.`);
+  const { session, card } = await taskOf(c, id);
   if (!finalStatuses.includes(card.status)) throw new Fault("conflict", "This task has not ended: there is no outcome to judge yet.");
-  await remote(task.accept({ by: operator, accepted }));
+  await remote(session.accept({ by: operator, accepted }));
   return c.json({ ok: true });
 });
 
@@ -73,10 +70,9 @@ tasksDoor.post("/:id/backlog/:item", async (c) => {
       "bad_input",
       "before, revision: say which message it comes before (null: it is the last), and the backlogRevision of the card that you saw",
     );
-  const task = c.env.WORKER_SESSION.getByName(id);
-  found(await remote(task.describe()), `There is no task ${id}.`);
+  const { session } = await taskOf(c, id);
   const words = text === undefined ? {} : { text };
-  const { outcome } = await remote(task.amend({ by: operator, itemId, change, before, revision, ...words }));
+  const { outcome } = await remote(session.amend({ by: operator, itemId, change, before, revision, ...words }));
   if (outcome !== "done") throw new Fault("conflict", notAmended[outcome]);
   return c.json({ ok: true });
 });
@@ -91,16 +87,16 @@ const messageRequest = z.object({
 tasksDoor.post("/:id/messages", async (c) => {
   const id = idOf(c, taskId, "task");
   const said = await bodyOf(c, messageRequest);
-  const task = found(await remote(c.env.WORKER_SESSION.getByName(id).describe()), `There is no task ${id}.`);
-  if (finalStatuses.includes(task.card.status))
+  const { card, start } = await taskOf(c, id);
+  if (finalStatuses.includes(card.status))
     throw new Fault("conflict", "This task has ended: nobody would read it. Ask for new work in the widget, or in its thread.");
-  return c.json(await sayIn(c, task.start.threadId, said), 201);
+  return c.json(await sayIn(c, start.threadId, said), 201);
 });
 
 /** What failed is asked for again where it was asked for, as in the widget: once for each time that it failed. */
 tasksDoor.post("/:id/again", async (c) => {
   const id = idOf(c, taskId, "task");
-  const { card, start } = found(await remote(c.env.WORKER_SESSION.getByName(id).describe()), `There is no task ${id}.`);
+  const { card, start } = await taskOf(c, id);
   if (card.status !== "failed") throw new Fault("conflict", "Only a task that failed is tried again.");
   if (start.parent) throw new Fault("conflict", `Another task started this one: try that again, ${start.parent.taskId}.`);
   return c.json(await sayIn(c, start.threadId, { id: `again-${id}-${card.revision}`, text: "Try again." }), 201);
@@ -109,11 +105,16 @@ tasksDoor.post("/:id/again", async (c) => {
 /** Another allowance for a task that paused. */
 tasksDoor.post("/:id/continue", async (c) => {
   const id = idOf(c, taskId, "task");
-  const task = c.env.WORKER_SESSION.getByName(id);
-  const { card } = found(await remote(task.describe()), `There is no task ${id}.`);
+  const { session, card } = await taskOf(c, id);
   if (card.status !== "paused") throw new Fault("conflict", "Only a task that paused is continued.");
-  return c.json(await remote(task.resume({ by: operator, modelCalls: limits.maxModelCallsPerTask })));
+  return c.json(await remote(session.resume({ by: operator, modelCalls: limits.maxModelCallsPerTask })));
 });
+
+/** A task that there is. Asked before anything is done to it: a word on an unknown one would make it, and a cancel leave a tombstone. */
+async function taskOf(c: ConsoleContext, id: string) {
+  const session = c.env.WORKER_SESSION.getByName(id);
+  return { session, ...found(await remote(session.describe()), `There is no task ${id}.`) };
+}
 
 /** A row of a thread in an operator's words, for whoever has the thread. */
 async function sayIn(c: ConsoleContext, id: string, said: Parameters<typeof operatorTrigger>[2]) {
