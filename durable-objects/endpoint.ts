@@ -4,6 +4,7 @@ import type { Decision, EndpointInput } from "../src/core/command-ledger.ts";
 import { expectedHost } from "../src/core/endpoint.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { type FaultPoint, faultPoint } from "../src/fault-point.ts";
+import { logFault } from "../src/log-fault.ts";
 import type { CommandState, QueuedCommand } from "../src/protocol/command.ts";
 import { type DaemonFrame, daemonClose, type HelloFrame } from "../src/protocol/daemon-frames.ts";
 import type { EndpointEvent, Logged } from "../src/protocol/events.ts";
@@ -200,7 +201,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   }
 
   #complain(error: unknown): void {
-    console.error(JSON.stringify({ at: "endpoint", endpoint: this.#endpointId, error: String(error) }));
+    logFault("endpoint", error, { endpoint: this.#endpointId });
   }
 
   async #effectsDue(): Promise<undefined> {

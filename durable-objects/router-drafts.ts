@@ -1,6 +1,7 @@
 // Shows replies of a turn while its model writes them: at most so often, the newest words only, one call out at a time.
 import { type DraftView, draftOf, mayMove, type WrittenCall } from "../src/core/router-drafts.ts";
 import type { Env } from "../src/env.ts";
+import { logFault } from "../src/log-fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { ModelPiece } from "../src/protocol/model.ts";
 import type { DraftFrame } from "../src/protocol/widget-frames.ts";
@@ -99,7 +100,7 @@ export class RouterDrafts {
         if (!taken) this.#closed.add(draft.threadId);
       } catch (error) {
         this.#closed.add(draft.threadId);
-        console.error(JSON.stringify({ at: "router.draft", thread: draft.threadId, error: String(error) }));
+        logFault("router.draft", error, { thread: draft.threadId });
       }
     }
   }

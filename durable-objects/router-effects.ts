@@ -5,6 +5,7 @@ import { isOpen } from "../src/core/router.ts";
 import { type EffectResult, type EffectRow, flips, type PlannedDecision, type RouterEffect, startedBy } from "../src/core/router-plan.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
+import { logFault } from "../src/log-fault.ts";
 import { asFault, messageOf } from "../src/protocol/fault.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { withTimeout } from "../src/storage/timeout.ts";
@@ -120,7 +121,7 @@ export class RouterEffects {
     const attempts = isPlatformHiccup(reason) ? row.attempts : row.attempts + 1;
     const hopeless = asFault(error)?.retry === "never" || (row.effect.kind === "board" && attempts >= maxBoardAttempts);
     if (!hopeless) {
-      if (row.effect.kind !== "receipt") console.error(JSON.stringify({ at: "router.effect", effect: row.id, attempts, error: reason }));
+      if (row.effect.kind !== "receipt") logFault("router.effect", error, { effect: row.id, attempts });
       store.setEffect(row.id, "pending", { attempts, dueMs: retryAtMs(nowMs, attempts) });
       return;
     }

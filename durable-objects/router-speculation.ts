@@ -22,6 +22,7 @@ import {
   overWaste,
 } from "../src/core/speculation.ts";
 import { type Env, readConfig } from "../src/env.ts";
+import { logFault } from "../src/log-fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { OfferView } from "../src/protocol/offer.ts";
 import type { Policy } from "../src/protocol/policy.ts";
@@ -153,7 +154,7 @@ export class RouterSpeculation {
       const read = this.#env.THREAD.getByName(threadId).read({ afterSeq: seq, limit: readRows });
       return (await withTimeout(read, readTimeoutMs, threadId)).rows;
     } catch (error) {
-      console.error(JSON.stringify({ at: "router.speculation", thread: threadId, error: String(error) }));
+      logFault("router.speculation", error, { thread: threadId });
       return [];
     }
   }
@@ -163,7 +164,7 @@ export class RouterSpeculation {
     try {
       return await withTimeout(this.#env.THREAD.getByName(threadId).offered({ outboundId: offerId }), readTimeoutMs, threadId);
     } catch (error) {
-      console.error(JSON.stringify({ at: "router.speculation", offer: offerId, error: String(error) }));
+      logFault("router.speculation", error, { offer: offerId });
       return null;
     }
   }

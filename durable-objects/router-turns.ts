@@ -5,6 +5,7 @@ import { threadsToTell } from "../src/core/router-faults.ts";
 import { observedLine } from "../src/core/router-items.ts";
 import { tellWaiting } from "../src/core/router-plan.ts";
 import type { Env } from "../src/env.ts";
+import { logFault } from "../src/log-fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model } from "../src/protocol/model.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
@@ -83,7 +84,7 @@ export class RouterTurns {
       }
     } catch (error) {
       crashed = true;
-      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
+      logFault("router.turn", error);
     }
     if (this.#alive === epoch) this.#rest(crashed);
   }
@@ -96,7 +97,7 @@ export class RouterTurns {
     try {
       await this.#steps.turn(epoch, picked, observed);
     } catch (error) {
-      console.error(JSON.stringify({ at: "router.turn", error: String(error), stack: error instanceof Error ? error.stack : undefined }));
+      logFault("router.turn", error);
       await this.#model.failed(turn, 1, error);
     }
   }

@@ -6,6 +6,7 @@ import { readAnswered } from "../src/core/worker-reply.ts";
 import { shareOf } from "../src/core/worker-spill.ts";
 import type { Change, TaskState, WorkerEffect } from "../src/core/worker-state.ts";
 import { boardName, type Env, routerName } from "../src/env.ts";
+import { logFault } from "../src/log-fault.ts";
 import { asFault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Offer } from "../src/protocol/offer.ts";
@@ -69,7 +70,7 @@ export class WorkerEffects {
         if (never && stored.effect.effect === "offer") this.#notOffered(stored, stored.effect.input.offer, message);
         else if (never && pointless.includes(stored.effect.effect)) store.effectDone(stored);
         if (never && (stored.effect.effect === "offer" || pointless.includes(stored.effect.effect))) continue;
-        console.error(JSON.stringify({ at: "worker-session.effect", effect: stored.id, attempts: stored.attempts, error: message }));
+        logFault("worker-session.effect", error, { effect: stored.id, attempts: stored.attempts });
         store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
         return;
       }

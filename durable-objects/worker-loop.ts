@@ -10,6 +10,7 @@ import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
 import { createModel } from "../src/llm/registry.ts";
+import { logFault } from "../src/log-fault.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
 import { messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
@@ -136,7 +137,7 @@ export class WorkerLoop {
   }
 
   #stumbled(id: "loop" | "effects", error: unknown): void {
-    console.error(JSON.stringify({ at: `worker-session.${id}`, object: this.#ctx.id.name, error: messageOf(error) }));
+    logFault(`worker-session.${id}`, error, { object: this.#ctx.id.name });
     if (!isPlatformHiccup(messageOf(error))) this.#stumbles += 1;
     this.alarms.set(id, id, retryAtMs(Date.now(), this.#stumbles));
   }
@@ -190,9 +191,8 @@ export class WorkerLoop {
     const epoch = task.lease.epoch;
     const { step } = task.open;
     this.#held = epoch;
-    const unwanted = new Promise<void>((resolve) => {
-      this.#giveUp = resolve;
-    });
+    const { promise: unwanted, resolve } = Promise.withResolvers<void>();
+    this.#giveUp = resolve;
     void this.#sends.kick();
     const startedMs = Date.now();
     await this.fault("worker.model.called");

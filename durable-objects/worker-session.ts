@@ -10,6 +10,7 @@ import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
 import { type InboxItem, type TaskState, triggerOf } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
+import { logFault } from "../src/log-fault.ts";
 import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
 import type { Logged } from "../src/protocol/events.ts";
 import { Fault } from "../src/protocol/fault.ts";
@@ -89,9 +90,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
       const task = this.#store.task();
       const command = this.#store.command(input.commandId);
       if (task === null || command === null) {
-        console.error(
-          JSON.stringify({ at: "worker-session.settle", task: this.#taskId, error: `${input.commandId} is no command of this task` }),
-        );
+        logFault("worker-session.settle", new Error(`${input.commandId} is no command of this task`), { task: this.#taskId });
         return null;
       }
       const row = this.#store.inbox.receiveOne({ kind: "result", tool: command.tool, result: input });

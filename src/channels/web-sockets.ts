@@ -1,6 +1,7 @@
 // The hibernating sockets of a root Thread: who is behind each, and which frames each may get when. A page first gets what
 // it missed, then what happens; frames that come in between are held, so that each thread's rows arrive in order.
 import { answeringCode, closeReason } from "../core/close-frame.ts";
+import { logFault } from "../log-fault.ts";
 import { firstIssue } from "../protocol/issue.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
@@ -92,7 +93,7 @@ export class WidgetSockets {
       this.#enter(ws, "live");
       this.send(ws, { t: "caught_up" });
     } catch (error) {
-      console.error(JSON.stringify({ at: "widget.catch-up", error: String(error) }));
+      logFault("widget.catch-up", error);
       this.#end(ws, 1011, "could not read the conversation; connect again");
     } finally {
       this.#held.delete(ws);
@@ -107,7 +108,7 @@ export class WidgetSockets {
   async inOrder(ws: WebSocket, work: () => Promise<void>): Promise<void> {
     const heard = async (): Promise<void> => (this.#isHeard(ws) ? work() : undefined);
     const mine = (this.#inbound.get(ws) ?? Promise.resolve()).then(heard).catch((error: unknown) => {
-      console.error(JSON.stringify({ at: "widget.frame", error: String(error) }));
+      logFault("widget.frame", error);
       this.#end(ws, 1011, "not stored; connect again");
     });
     this.#inbound.set(ws, mine);

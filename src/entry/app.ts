@@ -1,6 +1,7 @@
 // Every door of the Worker, by path. Each door is a file of its own.
 import { Hono } from "hono";
 import type { AppEnv } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { asFault, httpStatusOf } from "../protocol/fault.ts";
 import { consoleDoor } from "./console.ts";
 import { daemonDoor } from "./daemon.ts";
@@ -20,7 +21,7 @@ app.onError((error, c) => {
       fault.retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(fault.retryAfterMs / 1000)) };
     return c.json({ error: fault.kind, message: fault.message, retry: fault.retry }, httpStatusOf[fault.kind] as 400, headers);
   }
-  console.error(JSON.stringify({ at: "app", path: c.req.path, error: String(error), stack: error.stack }));
+  logFault("app", error, { path: c.req.path });
   return c.json(
     { error: "internal", message: "Something went wrong on our side. What was accepted is kept; try again in a minute.", retry: "later" },
     500,

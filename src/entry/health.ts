@@ -1,6 +1,7 @@
 // GET /health: what a person who has just deployed this needs to know. Names of settings, never their values.
 import { Hono } from "hono";
 import { type AppEnv, type Config, type Env, modelProblem, readConfig } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { version } from "../protocol/version.ts";
 import { type Fact, factNames, readFacts } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
@@ -109,7 +110,7 @@ async function d1State(db: D1Database): Promise<D1State> {
     );
     return { reachable: true, facts };
   } catch (error) {
-    console.error(JSON.stringify({ at: "health.d1", error: String(error) }));
+    logFault("health.d1", error);
     return { reachable: false, problem: "D1 cannot be reached: check the binding DB." };
   }
 }
@@ -119,7 +120,7 @@ async function r2State(store: R2Bucket): Promise<{ reachable: true } | { reachab
     await withTimeout(store.head("health"), timeoutMs, "R2");
     return { reachable: true };
   } catch (error) {
-    console.error(JSON.stringify({ at: "health.r2", error: String(error) }));
+    logFault("health.r2", error);
     return { reachable: false, problem: "R2 cannot be reached: check the binding STORE." };
   }
 }

@@ -8,6 +8,7 @@ import { audienceOf } from "../core/audience.ts";
 import { judge } from "../core/gate.ts";
 import { senderOf } from "../core/rate-limit.ts";
 import { type AppEnv, readConfig } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { putArtifact } from "../storage/artifacts.ts";
@@ -63,7 +64,7 @@ async function takeIn(c: Context<AppEnv>, source: SignedSource, place: string): 
   afterwards(c, gatherRecent(c.env.DB, trigger, verdict, nowMs));
   const append = c.env.THREAD.getByName(trigger.threadId).append({ trigger, verdict });
   const { outcome } = await withTimeout(append, appendTimeoutMs, "The thread").catch((error: unknown) => {
-    console.error(JSON.stringify({ at: `hooks.${source}`, id, error: String(error) }));
+    logFault(`hooks.${source}`, error, { id });
     throw new Fault("unavailable", "This could not be stored. Deliver it again: what was stored is not doubled.", { cause: error });
   });
   const triggers = [{ id: trigger.id, outcome, verdict: verdict.outcome, reason: verdict.reason }];

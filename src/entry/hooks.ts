@@ -10,6 +10,7 @@ import { excerpt } from "../core/context.ts";
 import { judge } from "../core/gate.ts";
 import type { Sender } from "../core/rate-limit.ts";
 import { type AppEnv, readConfig } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { GateRules } from "../protocol/gate.ts";
 import { limits } from "../protocol/limits.ts";
@@ -86,7 +87,7 @@ hooksDoor.post("/hooks/github", async (c) => {
     parsed.drafts.map(async (draft) => withTimeout(accept(c, draft, { rules, lookup, bytes }), appendTimeoutMs, "The thread")),
   );
   const failed = results.filter((result) => result.status === "rejected");
-  for (const { reason } of failed) console.error(JSON.stringify({ at: "hooks", delivery: label, event, error: String(reason) }));
+  for (const { reason } of failed) logFault("hooks", reason, { delivery: label, event });
   if (failed.length > 0)
     throw new Fault("unavailable", "Not everything of this delivery could be stored. Deliver it again: what was stored is not doubled.");
   const triggers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
@@ -148,7 +149,7 @@ async function note(
     if (fresh) await saveFact(db, factNames.githubDelivery, event, nowMs);
   } catch (error) {
     if (fresh) notedMs = 0;
-    console.error(JSON.stringify({ at: "hooks.fact", error: String(error) }));
+    logFault("hooks.fact", error);
   }
 }
 

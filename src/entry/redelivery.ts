@@ -4,6 +4,7 @@ import { canCallGitHub } from "../channels/github/api.ts";
 import { type GitHubHook, githubHook, listDeliveries, redeliver } from "../channels/github/deliveries.ts";
 import { type DeliveryAttempt, planRedelivery, redeliverBackMs } from "../core/redelivery.ts";
 import { type Env, readConfig } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { Fault } from "../protocol/fault.ts";
 import { type Fact, factsNamed, saveFact } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
@@ -97,7 +98,7 @@ export async function sweepFailedDeliveries(env: Env, nowMs: number): Promise<vo
     const before = state ?? { throughMs: 0, scan: null, redelivered: 0, givenUp: 0, problem: null };
     const after = await sweepHook(env, hook, before, nowMs).catch((error: unknown): SweepState => {
       if (!(error instanceof Fault)) throw error;
-      console.error(JSON.stringify({ at: "redelivery", hook: hook.id, fault: error.kind, message: error.message }));
+      logFault("redelivery", error, { hook: hook.id });
       // A passing fault is tried again in the next run; a cursor of that list may be worth nothing then.
       return { ...before, scan: null, problem: error.retry === "never" ? error.message : null };
     });
@@ -133,7 +134,7 @@ async function sweepHook(env: Env, hook: GitHubHook, before: SweepState, nowMs: 
     );
     settled.add(guid);
     if (failed === null) redelivered++;
-    else console.error(JSON.stringify({ at: "redelivery.attempt", hook: hook.id, attempt: id, error: String(failed) }));
+    else logFault("redelivery.attempt", failed, { hook: hook.id, attempt: id });
     if (failed instanceof Fault && failed.kind === "rate_limited") break;
   }
   const openSinceMs = earliest(before.scan?.openSinceMs ?? null, plan.openSinceMs);
@@ -150,7 +151,7 @@ function readJson<T>(schema: z.ZodMiniType<T>, value: Fact["value"]): T | null {
   try {
     return schema.safeParse(JSON.parse(value)).data ?? null;
   } catch (error) {
-    console.error(JSON.stringify({ at: "redelivery.fact", error: String(error) }));
+    logFault("redelivery.fact", error);
     return null;
   }
 }

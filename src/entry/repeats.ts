@@ -3,6 +3,7 @@
 import { ownerOf } from "../core/ids.ts";
 import { putNewest } from "../core/newest.ts";
 import type { Env } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import type { ThreadId, TriggerId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { Comer } from "../storage/rate-limits.ts";
@@ -63,7 +64,7 @@ export function noteRepeat(env: Env, { triggers, of }: TakenIn, deliveryId: stri
 async function tell(env: Env, batch: Batch): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, gatherMs));
   if (gathering === batch) gathering = null;
-  const failed = (error: unknown): void => console.error(JSON.stringify({ at: "hooks.repeats", error: String(error) }));
+  const failed = (error: unknown): void => logFault("hooks.repeats", error);
   const calls = [...batch.byThread].map(([threadId, repeats]) => env.THREAD.getByName(threadId).repeated({ repeats }).catch(failed));
   await withTimeout(Promise.all(calls), callTimeoutMs, "A thread").catch(failed);
 }

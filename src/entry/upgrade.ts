@@ -1,6 +1,7 @@
 // What the doors of sockets have in common.
 import type { Context } from "hono";
 import { refused } from "../channels/upgrade.ts";
+import { logFault } from "../log-fault.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 
 /** The standard close code for a passing state of the server. */
@@ -22,7 +23,7 @@ export function ticketBeside(c: Context, protocol: string): string | undefined {
 /** An upgrade that failed, as its page sees it: the code says whether waiting helps, or a new ticket. */
 export function refuseFailed(error: unknown, at: string, protocol: string, unauthorised: number): Response {
   const fault = asFault(error);
-  if (fault === null) console.error(JSON.stringify({ at, error: String(error) }));
+  if (fault === null) logFault(at, error);
   const code = fault === null || fault.retry === "later" ? tryAgainLater : unauthorised;
   return refused(protocol, code, fault?.message ?? "Something went wrong on our side; try again in a minute.");
 }

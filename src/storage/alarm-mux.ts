@@ -1,5 +1,6 @@
 // Named deadlines over an object's single alarm. The rows are the truth; the alarm is only their minimum.
 import { type Deadline, isPlatformHiccup, retryAtMs } from "../core/alarms.ts";
+import { logFault } from "../log-fault.ts";
 import { messageOf } from "../protocol/fault.ts";
 
 /** Does the work of one deadline; a number re-arms it for that time, `undefined` ends it, a throw retries it with back-off. */
@@ -118,7 +119,7 @@ export class AlarmMux {
     } catch (error) {
       const message = messageOf(error);
       const attempts = isPlatformHiccup(message) ? deadline.attempts : deadline.attempts + 1;
-      console.error(JSON.stringify({ at: "alarm", deadline: deadline.id, kind: deadline.kind, attempts, error: message }));
+      logFault("alarm", error, { deadline: deadline.id, kind: deadline.kind, attempts });
       this.#storage.sql.exec(
         "UPDATE deadline SET due_ms = ?, attempts = ? WHERE id = ? AND due_ms = ?",
         retryAtMs(now(), attempts),

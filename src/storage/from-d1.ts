@@ -1,4 +1,6 @@
 // The doors' way to D1: its failures are a passing state that people are told of, never a raw error.
+
+import { logFault } from "../log-fault.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
@@ -17,7 +19,7 @@ export async function fromD1<T>(db: D1Database, work: (db: D1Database) => Promis
   } catch (error) {
     const fault = asFault(error);
     if (fault && fault.kind !== "timeout") throw fault;
-    console.error(JSON.stringify({ at: "d1", error: String(error) }));
+    logFault("d1", error);
     throw new Fault("unavailable", "The database cannot be reached right now. Try again in a minute.", { cause: error });
   }
 }

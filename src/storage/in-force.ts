@@ -1,5 +1,7 @@
 // A setting that the team saves in D1 and every decision goes by. A reader never waits long, and never fails where something
 // can hold while D1 is away.
+
+import { logFault } from "../log-fault.ts";
 import { migrated } from "./migrations.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -39,7 +41,7 @@ export class InForce<T extends object> {
         "D1",
       );
     } catch (error) {
-      console.error(JSON.stringify({ at: this.#name, error: String(error) }));
+      logFault(this.#name, error);
       if (away === null) throw error;
       return away;
     }

@@ -4,6 +4,7 @@
 // limit; an object of its own would make it exact, at the price of one more call for every event, noise or not.
 import { putNewest } from "../core/newest.ts";
 import { type Bucket, placeLimits, type RateLimit, type Sender, scaled, sourceLimit, take, tokensAt } from "../core/rate-limit.ts";
+import { logFault } from "../log-fault.ts";
 import type { LimitedPlace } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { migrated } from "./migrations.ts";
@@ -103,7 +104,7 @@ async function share(db: D1Database, isolate: Isolate, nowMs: number, factor: nu
       else isolate.refused.delete(key);
     }
   } catch (error) {
-    console.error(JSON.stringify({ at: "rate-limits.share", error: String(error) }));
+    logFault("rate-limits.share", error);
   }
 }
 
@@ -138,7 +139,7 @@ async function readOthers(db: D1Database, isolate: Isolate, nowMs: number, facto
       if (!ours || tokensAt(theirs, limit, nowMs) < tokensAt(ours, limit, nowMs)) putNewest(isolate.buckets, key, theirs, maxBuckets);
     }
   } catch (error) {
-    console.error(JSON.stringify({ at: "rate-limits.read", error: String(error) }));
+    logFault("rate-limits.read", error);
   } finally {
     // After the read: what comes meanwhile reads too, since nobody may wait for the promise of another request.
     isolate.readMs = nowMs;

@@ -1,6 +1,7 @@
 // A best-effort ring of recent triggers, so that rules can be tried before they are saved. An isolate gathers in memory and
 // writes one D1 row at a time, seconds apart: noise that the gate ignores still adds no row of its own, however much it is.
 import { keepRecent, toRecent } from "../core/gate-trial.ts";
+import { logFault } from "../log-fault.ts";
 import type { RecentTrigger } from "../protocol/console.ts";
 import type { Trigger, Verdict } from "../protocol/trigger.ts";
 import { migrated } from "./migrations.ts";
@@ -59,7 +60,7 @@ async function write(db: D1Database, row: readonly RecentTrigger[], nowMs: numbe
       db.prepare("DELETE FROM recent_triggers WHERE id <= (SELECT MAX(id) FROM recent_triggers) - ?").bind(ringRows),
     ]);
   } catch (error) {
-    console.error(JSON.stringify({ at: "recent-triggers", lost: row.length, error: String(error) }));
+    logFault("recent-triggers", error, { lost: row.length });
   }
 }
 

@@ -2,6 +2,7 @@
 import { retryAtMs } from "../core/alarms.ts";
 import { alsoWith, covers, deliveredKinds, isActive, toWidgetRow } from "../core/thread.ts";
 import { type Env, routerName } from "../env.ts";
+import { logFault } from "../log-fault.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { TaskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -87,7 +88,7 @@ export class Delivery {
       },
       (error) => {
         this.#failed = true;
-        console.error(JSON.stringify({ at: "thread.delivery", target, error: String(error) }));
+        logFault("thread.delivery", error, { target });
       },
     );
     this.#pumps.set(target, pump);

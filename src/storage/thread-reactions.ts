@@ -2,6 +2,7 @@
 // that finds nothing moves that, and writes nothing else.
 import type { Deadline } from "../core/alarms.ts";
 import { nextLookMs, unjudged } from "../core/reactions.ts";
+import { logFault } from "../log-fault.ts";
 import { asFault } from "../protocol/fault.ts";
 import type { OutboundId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -54,7 +55,7 @@ async function look(room: ThreadRoom, looked: Looked): Promise<{ retryAfterMs?: 
         looked.set(id, null);
         continue;
       }
-      console.error(JSON.stringify({ at: "thread.reactions", outbound: id, error: String(error) }));
+      logFault("thread.reactions", error, { outbound: id });
       return fault?.retry === "never" ? null : { retryAfterMs: fault?.retryAfterMs };
     }
   }

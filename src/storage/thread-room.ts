@@ -5,6 +5,7 @@ import { unsentWords } from "../core/outbound.ts";
 import { isActive, rootOwnerOf, saidUnasked, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
+import { logFault } from "../log-fault.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
@@ -95,8 +96,7 @@ export class ThreadRoom {
       },
     });
     this.#wakeList = new WakeList(env.DB, "thread", threadId);
-    const onError = (what: string) => (error: unknown) =>
-      console.error(JSON.stringify({ at: what, thread: threadId, error: String(error) }));
+    const onError = (what: string) => (error: unknown) => logFault(what, error, { thread: threadId });
     this.#outbound = new Pump(() => this.#sendOutbound(), onError("thread.outbound"));
     this.#acts = new Pump(() => this.#carryOutActs(), onError("thread.act"));
     this.#offers = new Pump(() => this.#tellOffers(), onError("thread.offer"));
@@ -185,7 +185,7 @@ export class ThreadRoom {
       return undefined;
     } catch (error) {
       this.store.setMark("offers.unlisted", 1);
-      console.error(JSON.stringify({ at: "thread.offers", thread: threadId, error: String(error) }));
+      logFault("thread.offers", error, { thread: threadId });
       return retryAtMs(Date.now(), 1);
     }
   }
@@ -307,7 +307,7 @@ export class ThreadRoom {
         const againMs = await part();
         if (againMs !== undefined) this.alarms.setEarlier(id, id, againMs);
       } catch (error) {
-        console.error(JSON.stringify({ at: `thread.${id}`, error: String(error) }));
+        logFault(`thread.${id}`, error);
         this.alarms.set(id, id, retryAtMs(Date.now(), 1));
       }
     return undefined;

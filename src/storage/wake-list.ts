@@ -1,4 +1,6 @@
 // The second source of wake-ups: busy objects stand in D1, and the cron pokes those that are overdue.
+
+import { logFault } from "../log-fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { migrated } from "./migrations.ts";
 
@@ -41,7 +43,7 @@ export class WakeList {
       }
       this.#listed = { busy, farMs };
     } catch (error) {
-      console.error(JSON.stringify({ at: "wake-list", object: this.#objectId, error: String(error) }));
+      logFault("wake-list", error, { object: this.#objectId });
     }
   }
 }

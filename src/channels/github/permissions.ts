@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import { authorityOf, laneOf, lower } from "../../core/authority.ts";
 import { putNewest } from "../../core/newest.ts";
 import type { Config } from "../../env.ts";
+import { logFault } from "../../log-fault.ts";
 import { Fault } from "../../protocol/fault.ts";
 import type { Principal } from "../../protocol/principal.ts";
 import type { LinkedPerson, PersonOf } from "../channel.ts";
@@ -75,7 +76,7 @@ async function linkedPerson(login: string, lookup: Lookup): Promise<LinkedPerson
     return await lookup.personOf(login.toLowerCase());
   } catch (error) {
     // Whoever was revoked must not come back because our records are away.
-    console.error(JSON.stringify({ at: "github-accounts", login, error: String(error) }));
+    logFault("github-accounts", error, { login });
     return "unknown";
   }
 }
@@ -97,7 +98,7 @@ async function mayWrite(place: string, login: string, lookup: Lookup): Promise<b
 async function askOnce(key: string, place: string, login: string, lookup: Lookup): Promise<boolean> {
   const access = await askPermission(place, login, lookup.config).catch((error: unknown): Access => {
     if (!(error instanceof Fault)) throw error;
-    console.error(JSON.stringify({ at: "github-permission", place, login, fault: error.kind, message: error.message }));
+    logFault("github-permission", error, { place, login });
     return "unknown";
   });
   const member = access === "member";
