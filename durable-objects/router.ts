@@ -142,14 +142,14 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   async answer(input: Rpc<"answer">): Promise<{ ok: boolean }> {
     const known = this.#store.question(input.id);
     if (known === null || !atLeast(authorityOf(input.by), "member")) return { ok: false };
-    if (!known.answered) {
-      const nowMs = Date.now();
-      this.ctx.storage.transactionSync(() => {
-        this.#store.setAnswered(input.id);
-        this.#ledger.commit(answerQuestion(known.question, input.by, input.text, this.#store.meta().turn), nowMs);
-      });
-      this.#kick();
-    }
+    // [RC1] Repeated it is the same answer; another one came too late, and its words went nowhere.
+    if (known.answer !== null) return { ok: known.answer === input.text };
+    const nowMs = Date.now();
+    this.ctx.storage.transactionSync(() => {
+      this.#store.setAnswered(input.id, input.text);
+      this.#ledger.commit(answerQuestion(known.question, input.by, input.text, this.#store.meta().turn), nowMs);
+    });
+    this.#kick();
     return { ok: true };
   }
 

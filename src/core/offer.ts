@@ -1,6 +1,6 @@
 // What waits for a release: who may decide about it, and what the team's setting lets go by itself.
 import { Fault } from "../protocol/fault.ts";
-import type { Offer, OfferJudge, OfferKind, OfferState, ReleasePolicy } from "../protocol/offer.ts";
+import type { Offer, OfferJudge, OfferKind, OfferState, OfferView, ReleasePolicy } from "../protocol/offer.ts";
 import type { Authority, Principal } from "../protocol/principal.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 
@@ -50,4 +50,19 @@ export function decideOn(
   if (decision.via === "router" && (offer.personOnly || offer.from.tainted || !atLeast(offer.from.authority, "member")))
     throw new Fault("forbidden", "Only a person of the team may release this.");
   return "released";
+}
+
+/** [O5] What a person hears whose word came too late, because another one counts; null when an offer stands as they said. */
+export function overtaken({ state, decided }: Pick<OfferView, "state" | "decided">, verdict: Decision["verdict"]): string | null {
+  const by = decided?.by ?? "somebody";
+  switch (state) {
+    case "held":
+      return null;
+    case "released":
+      return verdict === "release" ? null : `Too late to decline it: it was released by ${by}.`;
+    case "declined":
+      return verdict === "decline" ? null : `Too late to release it: it was declined by ${by}.`;
+    case "expired":
+      return "Nobody released it in time: it is not sent.";
+  }
 }

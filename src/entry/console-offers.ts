@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
 import { ownerOf } from "../core/ids.ts";
+import { overtaken } from "../core/offer.ts";
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { releasePolicy } from "../protocol/offer.ts";
@@ -42,7 +43,10 @@ offersDoor.post("/:id", async (c) => {
   const { id, thread } = ofPath(c);
   const { verdict, reason, text } = await bodyOf(c, word);
   const more = { ...(reason === undefined ? {} : { reason }), ...(text === undefined ? {} : { text }) };
-  return c.json(await remote(thread.decideOffer({ outboundId: id, verdict, by: operator, via: "person", ...more })));
+  const view = await remote(thread.decideOffer({ outboundId: id, verdict, by: operator, via: "person", ...more }));
+  const late = overtaken(view, verdict);
+  if (late !== null) throw new Fault("conflict", late);
+  return c.json(view);
 });
 
 function ofPath(c: ConsoleContext) {

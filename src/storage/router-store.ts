@@ -214,9 +214,12 @@ export class RouterStore {
     this.#sql.exec("INSERT OR IGNORE INTO question (id, answered, body) VALUES (?, 0, ?)", question.id, JSON.stringify(question));
   }
 
-  question(id: string): { question: Question; answered: boolean } | null {
+  /** `answer`: what was answered; null while nobody did. */
+  question(id: string): { question: Question; answer: string | null } | null {
     const row = this.#sql.exec<{ answered: number; body: string }>("SELECT answered, body FROM question WHERE id = ?", id).toArray()[0];
-    return row ? { question: JSON.parse(row.body) as Question, answered: row.answered === 1 } : null;
+    if (!row) return null;
+    const { answer = "", ...question } = JSON.parse(row.body) as Question & { answer?: string };
+    return { question, answer: row.answered === 1 ? answer : null };
   }
 
   setProposal(proposal: Proposal): void {
@@ -243,8 +246,8 @@ export class RouterStore {
     return bodiesOf<Proposal>(this.#sql, "SELECT body FROM proposal ORDER BY at_ms DESC LIMIT 20");
   }
 
-  setAnswered(id: string): void {
-    this.#sql.exec("UPDATE question SET answered = 1 WHERE id = ?", id);
+  setAnswered(id: string, text: string): void {
+    this.#sql.exec("UPDATE question SET answered = 1, body = json_set(body, '$.answer', ?) WHERE id = ?", text, id);
   }
 
   /** Forgets what closed rows held before `beforeMs`; true when more will be due later. */

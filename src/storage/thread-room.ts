@@ -1,6 +1,7 @@
 // Everything of a Thread that works in the background: its deadlines and the pumps that carry out what its rows promise.
 import { retryAtMs, spreadMs } from "../core/alarms.ts";
 import { ownerOf } from "../core/ids.ts";
+import { overtaken } from "../core/offer.ts";
 import { unsentWords } from "../core/outbound.ts";
 import { isActive, rootOwnerOf, saidUnasked, toWidgetRow } from "../core/thread.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
@@ -246,7 +247,8 @@ export class ThreadRoom {
       // Whose it is and who may say so is looked at where it waits.
       const { offer: outboundId, verdict, taskId } = frame;
       const thread = this.#env.THREAD.getByName(ownerOf(outboundId, "thr") ?? "");
-      await thread.decideOffer({ outboundId, verdict, by, via: "person", taskId });
+      const late = overtaken(await thread.decideOffer({ outboundId, verdict, by, via: "person", taskId }), verdict);
+      if (late !== null) throw new Fault("conflict", late);
       return;
     }
     const task = this.#env.WORKER_SESSION.getByName(frame.taskId);

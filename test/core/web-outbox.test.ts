@@ -37,8 +37,15 @@ test("a button press leaves with its ack, because no row will stand for it", () 
 
 test("a refused message leaves the outbox and its words stay on the page until they are dismissed", () => {
   const outbox = refuse(enqueue(emptyOutbox, message(1), 1), "message-1", "This task has ended.");
-  expect(outbox).toEqual({ entries: [], refusals: [{ frame: message(1), message: "This task has ended." }] });
+  expect(outbox).toMatchObject({ entries: [], refusals: [{ frame: message(1), message: "This task has ended." }] });
   expect(dismissRefusal(outbox, "message-1")).toEqual(emptyOutbox);
+});
+
+test("[O5] a press that is refused after its ack, when it was carried out, is told all the same, and once", () => {
+  let outbox = acknowledge(enqueue(emptyOutbox, press(1), 1), "press-1xx");
+  outbox = refuse(refuse(outbox, "press-1xx", "Too late."), "press-1xx", "Too late.");
+  expect(outbox.refusals).toEqual([{ frame: press(1), message: "Too late." }]);
+  expect(dismissRefusal(outbox, "press-1xx")).toEqual(emptyOutbox);
 });
 
 test("what was typed before the root is known goes to the root", () => {

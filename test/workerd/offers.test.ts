@@ -216,6 +216,28 @@ describe("an offer", () => {
     expect((await asOperator("GET", "offers/nonsense")).status).toBe(404);
   });
 
+  test("[O5] [R9] of two words at the same moment one counts, and whoever said the other hears so", async () => {
+    watchTasks();
+    vi.spyOn(github, "send").mockResolvedValue({ providerId: "76" });
+    const where = issue();
+    const offer = offerIn(where);
+    await propose(where, offer);
+    const path = `offers/${offer.outbound.id}`;
+    const answers = await Promise.all(
+      (["release", "decline", "release", "decline"] as const).map((verdict) => asOperator("POST", path, { verdict })),
+    );
+    const words = await Promise.all(answers.map((answer) => answer.json<{ state?: string; message?: string }>()));
+    const { state } = (await threadOf(where.threadId).offered({ outboundId: offer.outbound.id })) ?? {};
+    for (const [i, { status }] of answers.entries()) {
+      const counts = state === (i % 2 === 0 ? "released" : "declined");
+      expect([status, words[i]]).toEqual([
+        counts ? 200 : 409,
+        expect.objectContaining(counts ? { state } : { message: expect.stringMatching(/^Too late/) }),
+      ]);
+    }
+    expect(await eventsOf(where.threadId, "thread.offer_decided")).toHaveLength(1);
+  });
+
   test("[O11] [R29] is in one list over all threads while it waits, which D1 may miss for a while; its task and the board do not wait for that", async () => {
     watchTasks();
     const list = async () => (await ok<HeldOffersAnswer>(asOperator("GET", "offers"))).offers.map(({ id }) => id);

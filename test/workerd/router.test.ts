@@ -215,6 +215,8 @@ test("[RM3] an item that stays undecided three times goes to a human, with the r
   expect(await lab.router.answer({ ...answer, by: guest })).toEqual({ ok: false });
   expect(await lab.router.answer(answer)).toEqual({ ok: true });
   expect(await lab.router.answer(answer)).toEqual({ ok: true });
+  // [RC1] Nobody is told that words were said which were not.
+  expect(await lab.router.answer({ ...answer, text: "Never mind." })).toEqual({ ok: false });
   await settled(lab);
   expect((await saidIn(trigger.threadId)).map((said) => said.text)).toEqual([expect.any(String), "Please say it again."]);
 });

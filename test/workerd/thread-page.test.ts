@@ -414,6 +414,13 @@ describe("buttons", () => {
     expect(send.mock.calls).toHaveLength(1);
     expect(await threadOf(where.threadId).offered({ outboundId: offer })).toMatchObject({ state: "held" });
     expect(await threadOf(where.threadId).offered({ outboundId: own })).toMatchObject({ state: "released", decided: { via: "person" } });
+    // Whoever comes too late hears whose word counts.
+    page.say({ t: "decide", clientMsgId: "decline-1", taskId: mine.taskId, threadId: mine.topicId, offer: own, verdict: "decline" });
+    await refused(ofMember, "decline-1");
+    expect(page.frames.findLast((frame) => frame.t === "refused")).toMatchObject({
+      clientMsgId: "decline-1",
+      message: "Too late to decline it: it was released by Ana.",
+    });
   });
 
   test("a foreign task's button is refused", async () => {

@@ -6,12 +6,16 @@ export type OutboxFrame = Extract<WidgetClientFrame, { t: "send" | "act" | "amen
 /** `waiting`: not sent on this connection; `sent`: on its way; `delivered`: durable in the cloud, its row not shown yet. */
 export type OutboxEntry = { frame: OutboxFrame; atMs: number; state: "waiting" | "sent" | "delivered" };
 type Refusal = { frame: OutboxFrame; message: string };
-export type Outbox = { entries: readonly OutboxEntry[]; refusals: readonly Refusal[] };
+/** `pressed`: the newest buttons that are durable; what comes of one is known later, and may be a refusal. */
+export type Outbox = { entries: readonly OutboxEntry[]; refusals: readonly Refusal[]; pressed: readonly OutboxFrame[] };
+
+/** More are not pressed within the moment that one takes. */
+const maxPressed = 20;
 
 /** Stands for the root thread while its id is not known yet; replaced when the entry is sent. */
 export const rootPlaceholder = "root";
 
-export const emptyOutbox: Outbox = { entries: [], refusals: [] };
+export const emptyOutbox: Outbox = { entries: [], refusals: [], pressed: [] };
 
 const idOf = (entry: { frame: OutboxFrame }): string => entry.frame.clientMsgId;
 
@@ -39,15 +43,19 @@ export const disconnected = (outbox: Outbox): Outbox => ({
 /** Durable in the cloud. A message stays in sight until its row arrives; a button press has no row of its own. */
 export function acknowledge(outbox: Outbox, clientMsgId: string): Outbox {
   const entry = outbox.entries.find((candidate) => idOf(candidate) === clientMsgId);
-  return entry?.frame.t === "send" ? mark(outbox, clientMsgId, "delivered") : without(outbox, clientMsgId);
+  if (entry?.frame.t === "send") return mark(outbox, clientMsgId, "delivered");
+  return entry ? { ...without(outbox, clientMsgId), pressed: [...outbox.pressed, entry.frame].slice(-maxPressed) } : outbox;
 }
 
 /** Refused for good: it leaves, and its words stay on the page so that nothing typed is lost. */
 export function refuse(outbox: Outbox, clientMsgId: string, message: string): Outbox {
-  const entry = outbox.entries.find((candidate) => idOf(candidate) === clientMsgId);
-  if (!entry) return outbox;
+  const frame =
+    outbox.entries.find((candidate) => idOf(candidate) === clientMsgId)?.frame ??
+    outbox.pressed.find((candidate) => candidate.clientMsgId === clientMsgId);
+  if (!frame) return outbox;
   const rest = without(outbox, clientMsgId);
-  return { ...rest, refusals: [...rest.refusals, { frame: entry.frame, message }] };
+  const pressed = rest.pressed.filter((candidate) => candidate !== frame);
+  return { ...rest, pressed, refusals: [...rest.refusals, { frame, message }] };
 }
 
 const without = (outbox: Outbox, clientMsgId: string): Outbox => ({
