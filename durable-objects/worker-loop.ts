@@ -24,7 +24,7 @@ import { openTables } from "../src/storage/tables.ts";
 import { WorkerStore, workerTables } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
-import { type Answer, askWorkerModel, faultOf, replayStep } from "./worker-model.ts";
+import { type Answer, askWorkerModel, faultOf, replayStep, unkept } from "./worker-model.ts";
 
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
@@ -202,7 +202,12 @@ export class WorkerLoop {
     await this.fault("worker.model.answered");
     this.#held = null;
     this.#giveUp = null;
-    this.#commitAnswer(answer, { epoch, step, ms: Date.now() - startedMs, tokens });
+    const asked = { epoch, step, ms: Date.now() - startedMs, tokens };
+    try {
+      this.#commitAnswer(answer, asked);
+    } catch (error) {
+      this.#commitAnswer(unkept(answer, error), asked);
+    }
     this.#stumbles = 0;
     await this.fault("worker.step.committed");
     void this.#sends.kick();
@@ -227,18 +232,7 @@ export class WorkerLoop {
       const open = this.store.openCommands();
       const facts = { model, ms, nowMs, estimatedTokens: this.#estimated(task, tokens) };
       if ("error" in answer) return callFailed(task, faultOf(answer.error), this.store.inbox.unread(), open, facts);
-      return decideReply(task, answer.reply, {
-        ...facts,
-        pending: this.store.inbox.pending(),
-        backlog: this.store.inbox.backlog(),
-        profiles: this.#profiles,
-        open,
-        commandOf: (commandId) => this.store.command(commandId),
-        ownsArtifact: (artifactId) => this.store.ownsArtifact(artifactId),
-        allCommands: () => this.store.allCommands(),
-        itemOf: (key) => this.store.inbox.item(key),
-        commandFor,
-      });
+      return decideReply(task, answer.reply, { ...facts, ...this.store.factsOfReply(), profiles: this.#profiles, open, commandFor });
     });
   }
 

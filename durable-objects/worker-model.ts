@@ -1,4 +1,5 @@
 // One model call of a worker session, with the tools, the words and the model of its profile; and what an earlier one saw.
+import { isPlatformHiccup } from "../src/core/alarms.ts";
 import { profileAt, workerMessagesAt } from "../src/core/replay.ts";
 import { workerRequest } from "../src/core/worker-prompt.ts";
 import type { Config } from "../src/env.ts";
@@ -49,6 +50,16 @@ export const faultOf = (error: unknown): Pick<Fault, "kind" | "message" | "retry
     retry: "later",
     retryAfterMs: undefined,
   };
+
+/**
+ * [W12] An answer that cannot be kept is a failed call: else it would be asked for, and paid, without end. Throws what is not the answer's
+ * fault.
+ */
+export function unkept(answer: Answer, error: unknown): Answer {
+  if ("error" in answer || isPlatformHiccup(messageOf(error))) throw error;
+  const words = `The model's answer could not be kept (${messageOf(error)}); it is asked again.`;
+  return { error: new Fault("provider", words, { retry: "later", cause: error }) };
+}
 
 /** [L2] The request of a step, made again from the task's own rows. */
 export async function replayStep(

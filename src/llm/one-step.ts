@@ -119,9 +119,11 @@ async function readReply(
           reply.text += part.delta;
           onPiece?.({ kind: "text", delta: part.delta });
           break;
-        case "tool-input-start":
-          order.set(part.id, { index: order.size, tool: part.toolName });
+        case "tool-input-start": {
+          grow(callChars + part.id.length + part.toolName.length);
+          order.set(part.id, { index: order.size, tool: nameOf(part.toolName) });
           break;
+        }
         case "tool-input-delta": {
           grow(part.delta.length);
           const call = order.get(part.id);
@@ -129,8 +131,8 @@ async function readReply(
           break;
         }
         case "tool-call":
-          if (!order.has(part.toolCallId)) grow(part.input.length);
-          reply.calls.push({ callId: part.toolCallId, tool: part.toolName, input: readInput(part.input) });
+          if (!order.has(part.toolCallId)) grow(callChars + part.toolCallId.length + part.toolName.length + part.input.length);
+          reply.calls.push({ callId: part.toolCallId, tool: nameOf(part.toolName), input: readInput(part.input) });
           break;
         case "finish":
           // Without the provider's own word the answer ended because the connection did.
@@ -150,9 +152,17 @@ async function readReply(
     // Ends the request of an answer that nobody will read.
     void parts.cancel().catch(() => undefined);
   }
+  // Cut off within a sign, by its provider's own limit: half a sign is no text, and the next request with it would be refused.
+  reply.text = reply.text.toWellFormed();
   if (!whole) throw new Fault("provider", "The model's answer broke off before its end; it is asked again.", { retry: "later" });
   return reply;
 }
+
+/** A call in a transcript beside its words, about: thousands of empty ones are long as well. */
+const callChars = 40;
+
+/** A name that no tool has is said back to the model, and providers refuse a request with one that none could have. */
+const nameOf = (said: string): string => said.replace(/[^\w-]/g, "_").slice(0, 64) || "unknown";
 
 /** No tool's input is as deep. What is far deeper can be read, and then not be written down again. */
 const maxInputDepth = 64;
@@ -170,14 +180,14 @@ function isDeep(text: string): boolean {
 /** Arguments as the model wrote them: parsed when they are JSON, else their text, which no schema takes. */
 function readInput(text: string): unknown {
   if (text.trim() === "") return {};
-  if (isDeep(text)) return text;
+  if (isDeep(text)) return text.toWellFormed();
   try {
     return JSON.parse(text, (key, value: unknown) => {
       if (key === "__proto__") throw new SyntaxError("no key of ours");
-      return value;
+      return typeof value === "string" ? value.toWellFormed() : value;
     });
   } catch (error) {
-    if (error instanceof SyntaxError) return text;
+    if (error instanceof SyntaxError) return text.toWellFormed();
     throw error;
   }
 }

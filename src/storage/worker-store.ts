@@ -171,6 +171,18 @@ export class WorkerStore {
     return bodiesOf<Report>(this.#sql, "SELECT body FROM report ORDER BY at");
   }
 
+  /** What a decision on a reply asks of the rows. */
+  factsOfReply() {
+    return {
+      pending: this.inbox.pending(),
+      backlog: this.inbox.backlog(),
+      commandOf: (commandId: string) => this.command(commandId),
+      ownsArtifact: (artifactId: string) => this.ownsArtifact(artifactId),
+      allCommands: () => this.allCommands(),
+      itemOf: (key: string) => this.inbox.item(key),
+    };
+  }
+
   /** First of a change, so that its card is derived from the commands as they are after it. */
   putCommands(commands: readonly WorkerCommand[]): void {
     for (const command of commands)

@@ -198,6 +198,36 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
   const made = settings[provider] ?? config();
   const binding = made.provider === "workers-ai";
 
+  it("[L8] what a request could not be made of again is none of the reply: half a sign, a name that no tool could have", async () => {
+    const token = unique();
+    await scriptModel(
+      [token],
+      [
+        {
+          text: "half \ud83c",
+          calls: [
+            { tool: "multi_tool_use.parallel", input: {} },
+            { tool: "record", rawInput: '{"settles":["$trg"],"reason":"half \\ud83c"}' },
+            { tool: `a name ${"n".repeat(300)}`, input: {} },
+          ],
+        },
+      ],
+    );
+    const { text, calls } = await call(made, request(token));
+    expect(text).toBe("half \ufffd");
+    expect(calls[1]?.input).toMatchObject({ reason: "half \ufffd" });
+    expect(calls.map(({ tool }) => tool)).toEqual(["multi_tool_use_parallel", "record", `a_name_${"n".repeat(57)}`]);
+  });
+
+  it.each([
+    ["five thousand calls", Array.from({ length: 5_000 }, () => ({ tool: "record", input: {} }))],
+    ["a call whose name is a book", [{ tool: "n".repeat(200_000), input: {} }]],
+  ])("[L8] %s are more than one answer, however little each says", async (_name, calls) => {
+    const token = unique();
+    await scriptModel([token], [{ calls }]);
+    expect(await faultOf(call(made, request(token)))).toMatchObject({ kind: "too_large" });
+  });
+
   it.each<[fault: Reply, kind: FaultKind, retry: Retry, message: RegExp]>([
     [{ fault: "429", retryAfter: 7 }, "rate_limited", "later", /slow down/],
     [{ fault: "500" }, "unavailable", "later", /HTTP 50[03]/],

@@ -1,4 +1,4 @@
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import {
   begin,
@@ -98,4 +98,23 @@ test("[R6] while a call hangs, rows are taken, the task is described and can be 
   expect(await deliver(task, row(task, 4, "hello?"))).toEqual({ throughSeq: 4 });
   expect(await card(task)).toMatchObject({ status: "running" });
   expect(await task.stub.cancel({ by: member, reason: "it hangs" })).toEqual({ status: "cancelled" });
+});
+
+test("[W12] an answer that cannot be kept is a failed call, with its wait and its end, and the task goes on when it can be", async () => {
+  const task = newTask();
+  await script(task, [{ calls: [{ tool: "note", input: { kind: "fact", text: "one" } }], delayMs: 300 }, done("finally")]);
+  await begin(task);
+  await untilRequests(task, 1);
+  const rename = (from: string, to: string) =>
+    runInDurableObject(
+      task.stub as never,
+      (_: unknown, state: DurableObjectState) => void state.storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
+    );
+  await rename("call", "hidden");
+  const failed = await until("the call has failed", async () => (await events(task, "task.model")).find(({ phase }) => phase === "failed"));
+  expect(failed.error).toContain("could not be kept");
+  await rename("hidden", "call");
+  await evictDurableObject(task.stub as never);
+  await untilStatus(task, "done");
+  expect(await requests(task)).toHaveLength(2);
 });
