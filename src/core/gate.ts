@@ -15,11 +15,13 @@ export type Judged = Pick<Trigger, "source" | "place" | "kind" | "principal" | "
 
 /** [G2] The verdict of the first rule whose conditions all hold. */
 export function judge(rules: GateRules, trigger: Judged): Verdict {
-  const rule = rules.rules.find((candidate) => matches(candidate, trigger));
+  let composed: string | undefined;
+  const text = (): string => (composed ??= trigger.text.normalize("NFC"));
+  const rule = rules.rules.find((candidate) => matches(candidate, trigger, text));
   return rule ? { outcome: rule.outcome, rule: rule.id, reason: rule.reason } : noRule;
 }
 
-function matches(rule: GateRule, trigger: Judged): boolean {
+function matches(rule: GateRule, trigger: Judged, text: () => string): boolean {
   return (
     (rule.source === undefined || rule.source === trigger.source) &&
     (rule.place === undefined || matchesPattern(rule.place.toLowerCase(), trigger.place.toLowerCase())) &&
@@ -29,7 +31,7 @@ function matches(rule: GateRule, trigger: Judged): boolean {
     (rule.principalId === undefined || isNamed(rule, { source: trigger.source, id: trigger.principal.id })) &&
     (rule.addressed === undefined || rule.addressed === trigger.addressed) &&
     (rule.facts === undefined || Object.entries(rule.facts).every(([name, value]) => trigger.facts?.[name] === value)) &&
-    (rule.anyWord === undefined || rule.anyWord.some((word) => holdsWord(trigger.text, word)))
+    (rule.anyWord === undefined || anyOf(rule.anyWord)?.test(text()) === true)
   );
 }
 
@@ -47,14 +49,28 @@ const borderless =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}";
 const wordChar = `[[\\p{L}\\p{M}\\p{N}_]--[${borderless}]]`;
 
-/** Whether the text holds the word as a word: `test` is not in `latest`, but 部署 is in 请部署一下. */
-function holdsWord(text: string, word: string): boolean {
-  const plain = word.normalize("NFC").trim();
-  if (plain === "") return false;
-  const edge = new RegExp(wordChar, "v");
-  const before = edge.test([...plain][0] ?? "") ? `(?<!${wordChar})` : "";
-  const after = edge.test([...plain].at(-1) ?? "") ? `(?!${wordChar})` : "";
-  return new RegExp(`${before}${literal(plain)}${after}`, "iv").test(text.normalize("NFC"));
+const edge = new RegExp(wordChar, "v");
+
+/** By the list as its rule has it: it is asked for each event, and an expression costs more to make than to use. */
+const expressions = new WeakMap<readonly string[], RegExp | null>();
+
+/** Finds any of the words as a word: `test` is not in `latest`, but 部署 is in 请部署一下. Null where there is none. */
+function anyOf(words: readonly string[]): RegExp | null {
+  const known = expressions.get(words);
+  if (known !== undefined) return known;
+  // Words with the same borders are one choice: a long list is looked for at once, and not word by word.
+  const choices = new Map<string, { before: string; after: string; plain: string[] }>();
+  for (const plain of words.map((word) => word.normalize("NFC").trim()).filter((word) => word !== "")) {
+    const before = edge.test([...plain][0] ?? "") ? `(?<!${wordChar})` : "";
+    const after = edge.test([...plain].at(-1) ?? "") ? `(?!${wordChar})` : "";
+    const choice = choices.get(before + after) ?? { before, after, plain: [] };
+    choices.set(before + after, choice);
+    choice.plain.push(literal(plain));
+  }
+  const sources = [...choices.values()].map(({ before, after, plain }) => `${before}(?:${plain.join("|")})${after}`);
+  const made = sources.length === 0 ? null : new RegExp(sources.join("|"), "iv");
+  expressions.set(words, made);
+  return made;
 }
 
 const talk = "Small talk, not said to us: it asks for nothing.";

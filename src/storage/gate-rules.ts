@@ -12,6 +12,10 @@ const listedVersions = 50;
 /** A rule set is walked for each event and stored in one D1 row. */
 const maxRules = 500;
 
+/** Words that all rules together look for, and the length of one: the gate looks for each of them in each event. */
+const maxWords = 1_000;
+const maxWordChars = 100;
+
 const ruleList = z.array(gateRule).check(
   z.maxLength(maxRules, `must hold at most ${maxRules} rules`),
   z.refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "must not use a rule id twice"),
@@ -65,9 +69,21 @@ export async function removeRule(db: D1Database, id: string, by: string, nowMs: 
   return gone;
 }
 
+/** What may be saved: what was saved under wider limits is still read. */
+const savedList = ruleList.check(
+  z.refine(
+    (rules) => rules.reduce((sum, { anyWord = [] }) => sum + anyWord.length, 0) <= maxWords,
+    `must look for at most ${maxWords} words in all`,
+  ),
+  z.refine(
+    (rules) => rules.every(({ anyWord = [] }) => anyWord.every((word) => word.length <= maxWordChars)),
+    `must look for words of at most ${maxWordChars} characters`,
+  ),
+);
+
 /** The list as it may be stored; throws a sentence that names what is wrong with it. */
 export function checkRules(rules: unknown): GateRule[] {
-  const parsed = ruleList.safeParse(rules);
+  const parsed = savedList.safeParse(rules);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const [index, ...rest] = issue?.path ?? [];

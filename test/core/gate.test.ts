@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultRules, judge } from "../../src/core/gate.ts";
 import { isMadeInChat } from "../../src/core/router-policy-words.ts";
@@ -103,6 +104,17 @@ describe("a rule", () => {
   ])("the word %s in %j: %s", (word, text, expected) => {
     expect(outcomeOf({ anyWord: ["never-there", word] }, trigger({ text }))).toBe(expected ? "request" : "record");
   });
+});
+
+test("[G2] words of one rule are found together as each is found alone", () => {
+  const sign = fc.constantFrom("a", "b", "B", "é", "e\u0301", "_", "1", "部", "ん", "(", "+", " ", "-", "🎉");
+  const string = fc.string({ unit: sign, maxLength: 6 });
+  fc.assert(
+    fc.property(fc.array(string, { maxLength: 5 }), fc.string({ unit: sign, maxLength: 20 }), (anyWord, text) => {
+      const alone = anyWord.some((word) => outcomeOf({ anyWord: [word] }, trigger({ text })) === "request");
+      expect(outcomeOf({ anyWord }, trigger({ text }))).toBe(alone ? "request" : "record");
+    }),
+  );
 });
 
 describe("the default rules", () => {

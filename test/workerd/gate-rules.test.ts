@@ -48,12 +48,24 @@ describe("rules in D1", () => {
     await expect(saveRules(DB, { version: version + 7, rules: [] }, "x", 1)).rejects.toMatchObject({ kind: "conflict" });
   });
 
+  test("[G5] rules that were saved under wider limits stay in force", async () => {
+    const db = elsewhere();
+    const { version } = await rulesInForce(db, 0);
+    const wide = JSON.stringify([rule("wide", { anyWord: Array.from({ length: 1_001 }, (_, i) => `w${i}`) })]);
+    await DB.prepare("INSERT INTO gate_rules (version, rules, saved_by, saved_ms) VALUES (?, ?, 'x', 0)")
+      .bind(version + 1, wide)
+      .run();
+    expect((await rulesInForce(elsewhere(), 0)).rules.map(({ id }) => id)).toEqual(["wide"]);
+  });
+
   test.each<[string, unknown]>([
     ["an unknown outcome", [rule("x", { outcome: "explode" as never })]],
     ["an id twice", [rule("x"), rule("x")]],
     ["no id", [rule("")]],
     ["no list", {}],
     ["too many", Array.from({ length: 501 }, (_, i) => rule(`r${i}`))],
+    ["[G5] more words than can be looked for", [rule("x", { anyWord: Array.from({ length: 1_001 }, (_, i) => `w${i}`) })]],
+    ["[G5] a word that is a book", [rule("x", { anyWord: ["w".repeat(101)] })]],
   ])("%s is refused with a sentence, and nothing is saved", async (_name, rules) => {
     const { version } = await rulesInForce(elsewhere(), 0);
     const error: unknown = await saveRules(DB, { version, rules: rules as GateRule[] }, "owner", 1).catch((e: unknown) => e);
