@@ -42,6 +42,7 @@ export const schedulesItem = (schedules: readonly Schedule[], zone: string, nowM
 export function changeSchedule(schedule: Schedule, change: ScheduleChange, nowMs: number): ScheduleEdit | { problem: string } {
   switch (change) {
     case "pause":
+      if (schedule.nextMs === null) return { problem: `“${schedule.name}” is over.` };
       return { schedule: { ...schedule, state: "paused", why: "paused by a person" }, what: "paused" };
     case "resume": {
       const nextMs = nextDue(schedule.when, schedule.zone, nowMs);

@@ -351,6 +351,11 @@ describe("setting one", () => {
     expect(changeSchedule(schedule({ kind: "once", atMs: 5 }, { state: "paused" }), "resume", 10)).toHaveProperty("problem");
   });
 
+  test("[RS6] what is over is not paused, which would have it wait for nothing", () => {
+    const over = schedule({ kind: "once", atMs: 5 }, { state: "ended", nextMs: null });
+    expect(changeSchedule(over, "pause", 10)).toHaveProperty("problem");
+  });
+
   test("times are said in words and in the clock of their zone", () => {
     expect(localTime(at("2026-12-01T08:00:00Z"), "Europe/Berlin")).toBe("2026-12-01 09:00");
     expect(timeWords({ when: cron("0 9 * * *"), zone: "UTC" })).toBe("every day at 09:00 (UTC)");
