@@ -11,12 +11,13 @@ import type { EndpointEvent, Logged } from "../src/protocol/events.ts";
 import { Fault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { EndpointRpc } from "../src/protocol/rpc.ts";
-import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
+import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { CommandRows } from "../src/storage/command-rows.ts";
 import { EndpointEffects } from "../src/storage/endpoint-effects.ts";
-import { EndpointStore, heldResultMs } from "../src/storage/endpoint-store.ts";
+import { type EndpointDeadline, EndpointStore, heldResultMs } from "../src/storage/endpoint-store.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { OutputStore } from "../src/storage/output.ts";
+import { Pump } from "../src/storage/pump.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import { bytesOfBase64, inputOf, parseDaemonFrame, type Refusal, verifyHello } from "../src/tools/daemon-socket.ts";
 import { answerClose, close, DaemonSockets, epochOf, superseded } from "../src/tools/daemon-sockets.ts";
@@ -27,7 +28,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   readonly #rows: CommandRows;
   readonly #output: OutputStore;
   readonly #sockets: DaemonSockets;
-  readonly #alarms: AlarmMux;
+  readonly #alarms: AlarmMux<EndpointDeadline>;
   readonly #store: EndpointStore;
   readonly #effects: EndpointEffects;
   readonly #pump: Pump;
@@ -44,7 +45,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     this.#alarms = new AlarmMux(ctx.storage, {
       effects: () => this.#effectsDue(),
       expiry: async () => this.#applied({ kind: "expire" }),
-      held: async ({ payload }) => this.#heldTooLong(payload),
+      held: ({ key }) => this.#heldTooLong(key),
       sweep: async () => this.#sweep(),
     });
     this.#store = new EndpointStore(ctx.storage, this.#log, this.#rows, this.#output, this.#alarms);
@@ -124,7 +125,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     const machine = this.#rows.machine();
     if (!machine) return Response.json({ error: "not_found", message: "No such machine is enrolled here." }, { status: 404 });
     if (machine.revoked) return Response.json({ error: "gone", message: `${machine.name} was revoked. Enrol it again.` }, { status: 410 });
-    this.#alarms.setEarlier("sweep", "sweep", this.#sockets.sweepAtMs(1));
+    this.#alarms.setEarlier("sweep", this.#sockets.sweepAtMs(1));
     return this.#sockets.accept(expectedHost(machine, new URL(request.url).host), crypto.randomUUID(), Date.now());
   }
 
@@ -159,7 +160,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
     const decision = this.#store.apply({ kind: "hello", about: frame.about, workspaces, open: frame.open });
     if (decision.close) return this.#refuse(ws, decision.close);
     this.#sockets.promote(ws, decision.machine?.epoch ?? 0);
-    this.#alarms.set("sweep", "sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
+    this.#alarms.set("sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
     this.#send(decision);
     await this.#after(decision);
   }
@@ -185,8 +186,7 @@ export class Endpoint extends DurableObject<Env> implements EndpointRpc {
   /** After a commit: the fault points that it reached, then its effects. */
   async #after(decision: Decision, reached?: FaultPoint): Promise<void> {
     const { faultUrl } = readConfig(this.env);
-    if (decision.entries.length > 0 && this.#live())
-      this.#alarms.setEarlier("sweep", "sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
+    if (decision.entries.length > 0 && this.#live()) this.#alarms.setEarlier("sweep", this.#sockets.sweepAtMs(this.#rows.counts().running));
     if (reached) await faultPoint(faultUrl, reached);
     if (decision.entries.some(({ state }) => state === "settled")) await faultPoint(faultUrl, "endpoint.settled");
     if (decision.effects.length > 0) void this.#pump.kick();

@@ -86,9 +86,7 @@ export class RouterClock {
   }
 
   #arm(): void {
-    const next = this.#rows.nextMs();
-    if (next === null) this.#ledger.alarms.clear("schedule");
-    else this.#ledger.alarms.set("schedule", "schedule", next);
+    this.#ledger.alarms.set("schedule", this.#rows.nextMs());
   }
 
   /** Inside the transaction of a decision: of the schedule tool, or on the trigger of a run. */
@@ -156,7 +154,7 @@ export class RouterClock {
     const receipt: RouterEffect = { kind: "receipt", threadId: effect.threadId, input };
     const about = { id: `${id}/receipt`, decisionId, chain: `${id}/receipt`, order: 0, effect: receipt };
     this.#ledger.store.addEffects([{ ...about, state: "pending", attempts: 0, dueMs: nowMs, result: {} }], nowMs);
-    this.#ledger.alarms.setEarlier("effects", "effects", nowMs);
+    this.#ledger.alarms.setEarlier("effects", nowMs);
   }
 
   /** Inside a transaction: what is due reached a task with its thread, and no decision here. */

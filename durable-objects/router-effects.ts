@@ -74,7 +74,7 @@ export class RouterEffects {
         const nowMs = Date.now();
         this.#storage.transactionSync(() => this.#failed(row, error, nowMs));
         const next = store.nextEffectDueMs();
-        if (next !== null) alarms.setEarlier("effects", "effects", next);
+        if (next !== null) alarms.setEarlier("effects", next);
       }
       this.#onApplied();
     }

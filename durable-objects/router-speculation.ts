@@ -68,7 +68,7 @@ export class RouterSpeculation {
     if (speculation !== undefined) {
       this.#rows.put(speculation);
       this.#log(speculation, "reserve", speculation.reservedCalls, nowMs);
-      this.#ledger.alarms.setEarlier("speculation", "speculation", nowMs + limits.speculationWatchMs);
+      this.#ledger.alarms.setEarlier("speculation", nowMs + limits.speculationWatchMs);
     }
     if (adopted !== undefined) this.#close(adopted, "adopted", "somebody asked for it", nowMs);
     for (const taskId of replaced) this.#close(taskId, "moot", "somebody asked for it and has a task of their own", nowMs);
@@ -90,7 +90,7 @@ export class RouterSpeculation {
     const row = this.#rows.get(report.taskId);
     if (row === null) return false;
     if (report.offer !== undefined && report.offer === row.offerId) {
-      this.#ledger.alarms.setEarlier("speculation", "speculation", nowMs);
+      this.#ledger.alarms.setEarlier("speculation", nowMs);
       return true;
     }
     const { agentName, model } = readConfig(this.#env);

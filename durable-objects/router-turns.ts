@@ -52,7 +52,7 @@ export class RouterTurns {
     const epoch = store.meta().epoch + 1;
     this.#storage.transactionSync(() => {
       store.setMeta({ ...store.meta(), epoch, leaseUntilMs: nowMs + limits.leaseMs });
-      alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
+      alarms.setEarlier("turn", nowMs + limits.takeOverMs);
     });
     this.#alive = epoch;
     void this.#loop(epoch);
@@ -115,9 +115,7 @@ export class RouterTurns {
     // A turn that was void came to its end as well.
     if (store.meta().underWay !== null) store.setMeta({ ...store.meta(), underWay: null });
     this.#tellWaiting();
-    const untilMs = this.#restUntilMs(nowMs, crashed);
-    if (untilMs === undefined) alarms.clear("turn");
-    else alarms.set("turn", "turn", untilMs);
+    alarms.set("turn", this.#restUntilMs(nowMs, crashed) ?? null);
   }
 
   #restUntilMs(nowMs: number, crashed: boolean): number | undefined {

@@ -17,7 +17,7 @@ import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { RouterActs } from "../src/storage/router-acts.ts";
 import { isAskedFor } from "../src/storage/router-inbox.ts";
-import { RouterLedger } from "../src/storage/router-ledger.ts";
+import { type RouterDeadline, RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
 import { RouterSchedules } from "../src/storage/router-schedules.ts";
 import { routerTables } from "../src/storage/router-schema.ts";
@@ -37,7 +37,7 @@ type Rpc<M extends keyof RouterRpc> = Parameters<RouterRpc[M]>[0];
 export class Router extends DurableObject<Env> implements RouterRpc {
   readonly #store: RouterStore;
   readonly #log: EventLog<RouterEvent>;
-  readonly #alarms: AlarmMux;
+  readonly #alarms: AlarmMux<RouterDeadline>;
   readonly #ledger: RouterLedger;
   readonly #effects: RouterEffects;
   readonly #turns: RouterTurns;
@@ -222,8 +222,8 @@ export class Router extends DurableObject<Env> implements RouterRpc {
   }
 
   #armTurn(nowMs: number): void {
-    if (this.#store.inbox.queuedCount() > 0) this.#alarms.setEarlier("turn", "turn", nowMs + limits.takeOverMs);
-    this.#alarms.setEarlier("prune", "prune", nowMs + pruneMs);
+    if (this.#store.inbox.queuedCount() > 0) this.#alarms.setEarlier("turn", nowMs + limits.takeOverMs);
+    this.#alarms.setEarlier("prune", nowMs + pruneMs);
   }
 
   /** Effects first: a follow-up that queued while its dispatch was decided passes through. */

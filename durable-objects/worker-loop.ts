@@ -17,9 +17,10 @@ import { limits } from "../src/protocol/limits.ts";
 import type { Model } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import type { Replayed } from "../src/protocol/rpc.ts";
-import { AlarmMux, Pump } from "../src/storage/alarm-mux.ts";
+import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { profilesInForce } from "../src/storage/profiles.ts";
+import { Pump } from "../src/storage/pump.ts";
 import { openTables } from "../src/storage/tables.ts";
 import { WorkerStore, workerTables } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
@@ -29,7 +30,7 @@ import { type Answer, askWorkerModel, faultOf, replayStep, unkept } from "./work
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
   readonly store: WorkerStore;
-  readonly alarms: AlarmMux;
+  readonly alarms: AlarmMux<"loop" | "effects">;
   readonly #ctx: DurableObjectState;
   readonly #config: Config;
   readonly #db: D1Database;
@@ -110,12 +111,9 @@ export class WorkerLoop {
 
   #arm(nowMs: number): void {
     const task = this.store.task();
-    const loopMs = task === null ? null : this.#loopDueMs(task, nowMs);
-    if (loopMs === null) this.alarms.clear("loop");
-    else this.alarms.setAbout("loop", "loop", loopMs);
+    this.alarms.setAbout("loop", task === null ? null : this.#loopDueMs(task, nowMs));
     const effectMs = this.store.nextEffectMs();
-    if (effectMs === null) this.alarms.clear("effects");
-    else this.alarms.setAbout("effects", "effects", effectMs > nowMs ? effectMs : nowMs + limits.takeOverMs);
+    this.alarms.setAbout("effects", effectMs !== null && effectMs <= nowMs ? nowMs + limits.takeOverMs : effectMs);
   }
 
   #loopDueMs(task: TaskState, nowMs: number): number | null {
@@ -136,10 +134,10 @@ export class WorkerLoop {
     return nowMs + limits.heartbeatMs;
   }
 
-  #stumbled(id: "loop" | "effects", error: unknown): void {
-    logFault(`worker-session.${id}`, error, { object: this.#ctx.id.name });
+  #stumbled(kind: "loop" | "effects", error: unknown): void {
+    logFault(`worker-session.${kind}`, error, { object: this.#ctx.id.name });
     if (!isPlatformHiccup(messageOf(error))) this.#stumbles += 1;
-    this.alarms.set(id, id, retryAtMs(Date.now(), this.#stumbles));
+    this.alarms.set(kind, retryAtMs(Date.now(), this.#stumbles));
   }
 
   async #takeSteps(): Promise<void> {

@@ -1,6 +1,7 @@
 // One alarm per object, many named deadlines. Here is which comes next and when a failed one is tried again.
 
-export type Deadline = { id: string; dueMs: number; kind: string; payload: string; attempts: number };
+/** `key`: which one of its kind; empty where there is only one. `payload`: what its handler is told. */
+export type Deadline = { kind: string; key: string; dueMs: number; payload: string; attempts: number };
 
 const backoffBaseMs = 500;
 const backoffCapMs = 5 * 60_000;

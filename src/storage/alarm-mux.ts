@@ -14,25 +14,33 @@ const farthestMs = 366 * 24 * 60 * 60_000;
 export const deadlineTables =
   "CREATE TABLE IF NOT EXISTS deadline (id TEXT PRIMARY KEY, due_ms INTEGER NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID";
 
-export class AlarmMux {
+/** Of its row: the kind, and the key of one that has others beside it. */
+const idOf = (kind: string, key: string): string => (key === "" ? kind : `${kind}:${key}`);
+
+/** A deadline is known by its kind, and by a key as well where several of a kind exist. */
+export class AlarmMux<Kind extends string> {
   readonly #storage: DurableObjectStorage;
-  readonly #handlers: Record<string, DeadlineHandler>;
+  readonly #handlers: Partial<Record<string, DeadlineHandler>>;
   /** The time that the alarm is surely set to, null when surely to none; undefined while that is open. Setting it is billed as a row. */
   #armedMs: number | null | undefined;
   /** All deadlines as they are committed: asked at every event, changed rarely. Null until they are read, and while a change may still roll back. */
   #known: ReadonlyMap<string, number> | null = null;
   #changing = false;
 
-  constructor(storage: DurableObjectStorage, handlers: Record<string, DeadlineHandler>) {
+  constructor(storage: DurableObjectStorage, handlers: Record<Kind, DeadlineHandler>) {
     this.#storage = storage;
     this.#handlers = handlers;
   }
 
-  /** Sets or moves a deadline. Inside a transaction it commits and rolls back with it. */
-  set(id: string, kind: string, dueMs: number, payload = ""): void {
+  /** Sets or moves a deadline; null clears it. Inside a transaction it commits and rolls back with it. */
+  set(kind: Kind, dueMs: number | null, { key = "", payload = "" }: { key?: string; payload?: string } = {}): void {
+    if (dueMs === null) {
+      this.clear(kind, key);
+      return;
+    }
     const { rowsWritten } = this.#storage.sql.exec(
       "INSERT INTO deadline (id, due_ms, kind, payload, attempts) VALUES (?, ?, ?, ?, 0) ON CONFLICT (id) DO UPDATE SET due_ms = excluded.due_ms, kind = excluded.kind, payload = excluded.payload, attempts = 0 WHERE due_ms <> excluded.due_ms OR kind <> excluded.kind OR payload <> excluded.payload OR attempts <> 0",
-      id,
+      idOf(kind, key),
       dueMs,
       kind,
       payload,
@@ -43,25 +51,29 @@ export class AlarmMux {
   }
 
   /** Sets a deadline unless there is one that is a little earlier: what begins again at every change is not written at every change. */
-  setAbout(id: string, kind: string, dueMs: number): void {
-    const known = this.due(id);
-    if (known === null || known > dueMs || known < dueMs - slackMs) this.set(id, kind, dueMs);
+  setAbout(kind: Kind, dueMs: number | null): void {
+    const known = this.due(kind);
+    if (known === null || dueMs === null || known > dueMs || known < dueMs - slackMs) this.set(kind, dueMs);
   }
 
-  /** Sets a deadline only when there is none with this id, or a later one. */
-  setEarlier(id: string, kind: string, dueMs: number, payload = ""): void {
-    const known = this.due(id);
-    if (known === null || known > dueMs) this.set(id, kind, dueMs, payload);
+  /** Sets a deadline only when there is none of this kind and key, or a later one. */
+  setEarlier(kind: Kind, dueMs: number, more: { key?: string; payload?: string } = {}): void {
+    const known = this.due(kind, more.key);
+    if (known === null || known > dueMs) this.set(kind, dueMs, more);
   }
 
-  clear(id: string): void {
-    if (this.due(id) === null) return;
-    this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id);
+  clear(kind: Kind, key = ""): void {
+    if (this.due(kind, key) === null) return;
+    this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", idOf(kind, key));
     this.#changed();
     this.#arm();
   }
 
-  due(id: string): number | null {
+  due(kind: Kind, key = ""): number | null {
+    return this.#dueOf(idOf(kind, key));
+  }
+
+  #dueOf(id: string): number | null {
     return this.#all().get(id) ?? null;
   }
 
@@ -75,9 +87,9 @@ export class AlarmMux {
   }
 
   /** The earliest deadline, or null: what the wake list says of this object. `besides`: those that do not count. */
-  nextMs(...besides: string[]): number | null {
+  nextMs(...besides: Kind[]): number | null {
     let next: number | null = null;
-    for (const [id, dueMs] of this.#all()) if (!besides.includes(id) && (next === null || dueMs < next)) next = dueMs;
+    for (const [id, dueMs] of this.#all()) if (!besides.some((kind) => kind === id) && (next === null || dueMs < next)) next = dueMs;
     return next;
   }
 
@@ -97,34 +109,34 @@ export class AlarmMux {
         now(),
       )
       .toArray()
-      .map((row): Deadline => ({ id: row.id, dueMs: row.due_ms, kind: row.kind, payload: row.payload, attempts: row.attempts }));
-    for (const deadline of due) {
-      if (this.due(deadline.id) !== deadline.dueMs) continue;
-      await this.#runOne(deadline, now);
-    }
+      .map(({ id, due_ms: dueMs, kind, payload, attempts }) => ({
+        id,
+        deadline: { kind, key: id.slice(kind.length + 1), dueMs, payload, attempts },
+      }));
+    for (const { id, deadline } of due) if (this.#dueOf(id) === deadline.dueMs) await this.#runOne(id, deadline, now);
     if (this.nextMs() === null) this.#armedMs = null;
     else this.#arm();
   }
 
-  async #runOne(deadline: Deadline, now: () => number): Promise<void> {
+  async #runOne(id: string, deadline: Deadline, now: () => number): Promise<void> {
     const handler = this.#handlers[deadline.kind];
     try {
       if (!handler) throw new Error(`no handler for deadline kind "${deadline.kind}"`);
       const again = await handler(deadline);
       // A handler that moved its own deadline has the last word.
-      if (this.due(deadline.id) !== deadline.dueMs) return;
-      if (again === undefined) this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", deadline.id);
-      else this.#storage.sql.exec("UPDATE deadline SET due_ms = ?, attempts = 0 WHERE id = ?", again, deadline.id);
+      if (this.#dueOf(id) !== deadline.dueMs) return;
+      if (again === undefined) this.#storage.sql.exec("DELETE FROM deadline WHERE id = ?", id);
+      else this.#storage.sql.exec("UPDATE deadline SET due_ms = ?, attempts = 0 WHERE id = ?", again, id);
       this.#changed();
     } catch (error) {
       const message = messageOf(error);
       const attempts = isPlatformHiccup(message) ? deadline.attempts : deadline.attempts + 1;
-      logFault("alarm", error, { deadline: deadline.id, kind: deadline.kind, attempts });
+      logFault("alarm", error, { deadline: id, kind: deadline.kind, attempts });
       this.#storage.sql.exec(
         "UPDATE deadline SET due_ms = ?, attempts = ? WHERE id = ? AND due_ms = ?",
         retryAtMs(now(), attempts),
         attempts,
-        deadline.id,
+        id,
         deadline.dueMs,
       );
       this.#changed();
@@ -152,39 +164,5 @@ export class AlarmMux {
     queueMicrotask(() => {
       this.#armedMs = this.nextMs() === next ? next : undefined;
     });
-  }
-}
-
-/** Runs one thing at a time and once more if it was asked meanwhile: the shape of every pump. Errors go to `onError`, which arms a retry. */
-export class Pump {
-  #running: Promise<void> | null = null;
-  #again = false;
-  readonly #work: () => Promise<void>;
-  readonly #onError: (error: unknown) => void;
-
-  constructor(work: () => Promise<void>, onError: (error: unknown) => void) {
-    this.#work = work;
-    this.#onError = onError;
-  }
-
-  /** Starts the work, or has it run again when it is under way. Resolves when nothing is left that was asked for. */
-  kick(): Promise<void> {
-    this.#again = true;
-    this.#running ??= this.#loop().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
-  }
-
-  async #loop(): Promise<void> {
-    while (this.#again) {
-      this.#again = false;
-      try {
-        await this.#work();
-      } catch (error) {
-        // What was asked for meanwhile is still done; what failed waits for the retry that `onError` arms.
-        this.#onError(error);
-      }
-    }
   }
 }

@@ -15,14 +15,22 @@ export const heldResultMs = 10 * 60_000;
 
 const tables: Tables = { version: 1, parts: [commandTables, outputTables, indexedLogTables, deadlineTables] };
 
+export type EndpointDeadline = "effects" | "expiry" | "held" | "sweep";
+
 export class EndpointStore {
   readonly #storage: DurableObjectStorage;
   readonly #log: EventLog<EndpointEvent>;
   readonly #rows: CommandRows;
   readonly #output: OutputStore;
-  readonly #alarms: AlarmMux;
+  readonly #alarms: AlarmMux<EndpointDeadline>;
 
-  constructor(storage: DurableObjectStorage, log: EventLog<EndpointEvent>, rows: CommandRows, output: OutputStore, alarms: AlarmMux) {
+  constructor(
+    storage: DurableObjectStorage,
+    log: EventLog<EndpointEvent>,
+    rows: CommandRows,
+    output: OutputStore,
+    alarms: AlarmMux<EndpointDeadline>,
+  ) {
     openTables(storage, tables);
     this.#storage = storage;
     this.#log = log;
@@ -48,15 +56,12 @@ export class EndpointStore {
   }
 
   #arm(decision: Decision, nowMs: number): void {
-    if (decision.effects.length > 0) this.#alarms.setEarlier("effects", "effects", nowMs + effectFallbackMs);
-    for (const { command, state, result } of decision.entries) {
-      const id = `held:${command.commandId}`;
-      if (result && state !== "settled") this.#alarms.setEarlier(id, "held", nowMs + heldResultMs, command.commandId);
-    }
-    const expiryMs = decision.entries.length > 0 ? this.#rows.nextExpiryMs() : this.#alarms.due("expiry");
-    if (expiryMs === this.#alarms.due("expiry")) return;
-    if (expiryMs === null) this.#alarms.clear("expiry");
-    else this.#alarms.set("expiry", "expiry", expiryMs);
+    if (decision.effects.length > 0) this.#alarms.setEarlier("effects", nowMs + effectFallbackMs);
+    for (const { command, state, result } of decision.entries)
+      if (result && state !== "settled") this.#alarms.setEarlier("held", nowMs + heldResultMs, { key: command.commandId });
+    if (decision.entries.length === 0) return;
+    const expiryMs = this.#rows.nextExpiryMs();
+    if (expiryMs !== this.#alarms.due("expiry")) this.#alarms.set("expiry", expiryMs);
   }
 }
 

@@ -37,6 +37,8 @@ const effectsFallbackMs = 5_000;
 /** Runs of a schedule that a look at it shows. */
 const shownRuns = 5;
 
+export type RouterDeadline = "turn" | "effects" | "schedule" | "speculation" | "prune";
+
 type LedgerHooks = {
   decided: (decision: PlannedDecision, nowMs: number) => void;
   /** A trigger that waited here, or came late, is its thread's task's. */
@@ -47,7 +49,7 @@ type LedgerHooks = {
 export class RouterLedger {
   readonly store: RouterStore;
   readonly log: EventLog<RouterEvent>;
-  readonly alarms: AlarmMux;
+  readonly alarms: AlarmMux<RouterDeadline>;
   readonly memory: RouterMemory;
   readonly schedules: RouterSchedules;
   readonly speculations: RouterSpeculations;
@@ -58,7 +60,7 @@ export class RouterLedger {
   constructor(
     store: RouterStore,
     log: EventLog<RouterEvent>,
-    alarms: AlarmMux,
+    alarms: AlarmMux<RouterDeadline>,
     memory: RouterMemory,
     schedules: RouterSchedules,
     speculations: RouterSpeculations,
@@ -110,7 +112,7 @@ export class RouterLedger {
     if (decision.question) this.store.addQuestion(decision.question);
     this.store.addEffects(rows, nowMs);
     for (const hook of this.hooks) hook.decided(decision, nowMs);
-    this.alarms.setEarlier("effects", "effects", nowMs + effectsFallbackMs);
+    this.alarms.setEarlier("effects", nowMs + effectsFallbackMs);
   }
 
   /** [RD17] It was decided by a turn that may have read what was forgotten since. */

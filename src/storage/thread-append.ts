@@ -66,7 +66,7 @@ export function takeInOrder(room: ThreadRoom, event: Accepted): { result: Append
         const dueMs = nowMs + limits.originalWaitMs;
         store.log.append({ kind: "thread.held", trigger, verdict: event.verdict, untilMs: dueMs }, nowMs, heldKey(triggerId));
         if (edition !== null) store.editions.put({ ...edition, triggerId, seq: null, dueMs });
-        room.alarms.setEarlier("editions", "editions", dueMs);
+        room.alarms.setEarlier("editions", dueMs);
         return { result: { outcome: "held", triggerId }, seqs: [] };
       }
       case "stale": {

@@ -7,7 +7,8 @@ import { Fault } from "../protocol/fault.ts";
 import type { TaskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { WidgetServerFrame } from "../protocol/widget-frames.ts";
-import { type AlarmMux, type DeadlineHandler, Pump } from "./alarm-mux.ts";
+import type { AlarmMux, DeadlineHandler } from "./alarm-mux.ts";
+import { Pump } from "./pump.ts";
 import type { ThreadAbout, ThreadStore } from "./thread-store.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -28,7 +29,7 @@ export type DeliveryHooks = {
 
 export class Delivery {
   readonly #store: ThreadStore;
-  readonly #alarms: AlarmMux;
+  readonly #alarms: AlarmMux<"deliver" | "after">;
   readonly #env: Pick<Env, "ROUTER" | "THREAD" | "WORKER_SESSION">;
   readonly #hooks: DeliveryHooks;
   readonly #pumps = new Map<string, Pump>();
@@ -36,7 +37,12 @@ export class Delivery {
   #failed = false;
   #attempts = 0;
 
-  constructor(store: ThreadStore, alarms: AlarmMux, env: Pick<Env, "ROUTER" | "THREAD" | "WORKER_SESSION">, hooks: DeliveryHooks) {
+  constructor(
+    store: ThreadStore,
+    alarms: AlarmMux<"deliver" | "after">,
+    env: Pick<Env, "ROUTER" | "THREAD" | "WORKER_SESSION">,
+    hooks: DeliveryHooks,
+  ) {
     this.#store = store;
     this.#alarms = alarms;
     this.#env = env;
@@ -46,7 +52,7 @@ export class Delivery {
   /** Some time after a commit: what its own delivery did not hand over, as after a crash, is begun again and then looked after. */
   late(): void {
     if (this.#waiting().length === 0) return;
-    this.#alarms.setEarlier("deliver", "deliver", Date.now() + limits.heartbeatMs, "0");
+    this.#alarms.setEarlier("deliver", Date.now() + limits.heartbeatMs, { payload: "0" });
     this.kick();
   }
 
@@ -102,7 +108,7 @@ export class Delivery {
       this.#alarms.clear("deliver");
     } else if (this.#failed) {
       this.#attempts += 1;
-      this.#alarms.set("deliver", "deliver", retryAtMs(Date.now(), this.#attempts), String(this.#attempts));
+      this.#alarms.set("deliver", retryAtMs(Date.now(), this.#attempts), { payload: String(this.#attempts) });
     }
     this.#failed = false;
     this.keepCursors();

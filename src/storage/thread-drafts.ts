@@ -11,11 +11,11 @@ import type { ThreadRoom } from "./thread-room.ts";
 type Live = { frame: DraftFrame; heardMs: number };
 
 export class ThreadDrafts {
-  readonly #alarms: Pick<AlarmMux, "set" | "clear">;
+  readonly #alarms: AlarmMux<"draft">;
   readonly #broadcast: (frame: DraftFrame) => void;
   readonly #live = new Map<string, Live>();
 
-  constructor(alarms: Pick<AlarmMux, "set" | "clear">, broadcast: (frame: DraftFrame) => void) {
+  constructor(alarms: AlarmMux<"draft">, broadcast: (frame: DraftFrame) => void) {
     this.#alarms = alarms;
     this.#broadcast = broadcast;
   }
@@ -33,14 +33,15 @@ export class ThreadDrafts {
     if (frame.state === "writing") {
       this.#live.set(frame.draftId, { frame, heardMs: nowMs });
       // Once a draft: the deadline looks at what was heard since, so that words cost no writes.
-      if (!known) this.#alarms.set(idOf(frame), "draft", nowMs + limits.draftSilentMs, JSON.stringify([frame.threadId, frame.draftId]));
+      const { draftId: key, threadId } = frame;
+      if (!known) this.#alarms.set("draft", nowMs + limits.draftSilentMs, { key, payload: JSON.stringify([threadId, key]) });
     } else this.end(frame.draftId);
     this.#broadcast(frame);
   }
 
   /** Its row is there, or it will never be. */
   end(draftId: string): void {
-    if (this.#live.delete(draftId)) this.#alarms.clear(idOf({ draftId }));
+    if (this.#live.delete(draftId)) this.#alarms.clear("draft", draftId);
   }
 
   /** The `draft` deadline. A draft that nobody here knows was shown by an instance that is gone. */
@@ -55,8 +56,6 @@ export class ThreadDrafts {
     return undefined;
   };
 }
-
-const idOf = ({ draftId }: { draftId: string }): string => `draft:${draftId}`;
 
 /** Where a draft is shown: at this root, at the root of this topic, or nowhere. `said`: its row is there already. */
 export function draftPlace(

@@ -22,7 +22,7 @@ export async function lookAtReactions(room: ThreadRoom, { payload }: Deadline): 
   const saidMs = left.map(({ entry }) => entry.createdMs);
   const known = [...looked].filter(([id]) => said.some(({ outbound }) => outbound.id === id));
   const nextMs = nextLookMs(saidMs, Date.now(), failed);
-  if (nextMs !== null) room.alarms.set("reactions", "reactions", nextMs, known.length === 0 ? "" : JSON.stringify(known));
+  if (nextMs !== null) room.alarms.set("reactions", nextMs, known.length === 0 ? {} : { payload: JSON.stringify(known) });
 }
 
 function outcomesOf({ store }: ThreadRoom, looked: Looked) {

@@ -11,11 +11,12 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
-import { AlarmMux, Pump } from "./alarm-mux.ts";
+import { AlarmMux } from "./alarm-mux.ts";
 import { fromD1 } from "./from-d1.ts";
 import { listHeldOffers } from "./held-offers.ts";
 import type { Carrier } from "./outbound-ledger.ts";
 import { markDecision } from "./policies.ts";
+import { Pump } from "./pump.ts";
 import { takeOverdue } from "./thread-append.ts";
 import { callTimeoutMs, Delivery } from "./thread-delivery.ts";
 import { ThreadDrafts } from "./thread-drafts.ts";
@@ -34,6 +35,20 @@ const fallbackMs = 5_000;
 const indexEveryMs = 30_000;
 const indexSpreadMs = 10_000;
 
+export type ThreadDeadline =
+  | "after"
+  | "deliver"
+  | "outbound"
+  | "act"
+  | "moved"
+  | "offers"
+  | "editions"
+  | "reactions"
+  | "index"
+  | "digest"
+  | "draft"
+  | "awake";
+
 export type RoomHooks = {
   /** The thread's channel, bound to it; null when nothing can be sent there. */
   carrier: (about: ThreadAbout) => Omit<Carrier, "reached"> | null;
@@ -45,7 +60,7 @@ export type RoomHooks = {
 
 export class ThreadRoom {
   readonly store: ThreadStore;
-  readonly alarms: AlarmMux;
+  readonly alarms: AlarmMux<ThreadDeadline>;
   readonly drafts: ThreadDrafts;
   readonly #storage: DurableObjectStorage;
   readonly #env: Env;
@@ -107,7 +122,7 @@ export class ThreadRoom {
   readonly commit = <T>(change: (nowMs: number) => T): T =>
     this.#commit((nowMs) => {
       const result = change(nowMs);
-      this.alarms.setEarlier("after", "after", nowMs + afterMs);
+      this.alarms.setEarlier("after", nowMs + afterMs);
       return result;
     });
 
@@ -120,7 +135,7 @@ export class ThreadRoom {
     if (known && (this.alarms.due("index") ?? Number.POSITIVE_INFINITY) <= indexMs) return append(nowMs);
     return this.#commit(() => {
       this.store.setAbout(about);
-      this.alarms.setEarlier("index", "index", indexMs);
+      this.alarms.setEarlier("index", indexMs);
       return append(nowMs);
     });
   };
@@ -157,22 +172,21 @@ export class ThreadRoom {
   /** Inside a commit: this row is to be sent through the thread's channel. [T14] People may react to it. */
   openOutbound({ id, outcome }: Pick<OutboundIntent, "id" | "outcome">, seq: number, nowMs: number): void {
     this.store.outbound.open(id, seq, nowMs);
-    this.alarms.setEarlier("outbound", "outbound", nowMs + fallbackMs);
-    if (outcome && this.carrier?.reactions) this.alarms.setEarlier("reactions", "reactions", nowMs + firstLookMs);
+    this.alarms.setEarlier("outbound", nowMs + fallbackMs);
+    if (outcome && this.carrier?.reactions) this.alarms.setEarlier("reactions", nowMs + firstLookMs);
   }
 
   /** Inside a commit: an offer changed, and somebody is to hear it. */
   armOffers(nowMs: number): void {
     this.store.setMark("offers.unlisted", 1);
-    this.alarms.setEarlier("offers", "offers", nowMs + fallbackMs);
+    this.alarms.setEarlier("offers", nowMs + fallbackMs);
   }
 
   async #tellOffers(): Promise<void> {
     const dueMs = await tellOffers(this, this.#env, Date.now());
     const againMs = await this.#listOffers();
     const nextMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, againMs ?? Number.POSITIVE_INFINITY);
-    if (Number.isFinite(nextMs)) this.alarms.set("offers", "offers", nextMs);
-    else this.alarms.clear("offers");
+    this.alarms.set("offers", Number.isFinite(nextMs) ? nextMs : null);
   }
 
   /** [O11] The list of what waits may lag: while D1 is away, tasks and consoles hear of offers all the same. Returns when to try again. */
@@ -193,7 +207,7 @@ export class ThreadRoom {
 
   /** While a page is brought up to date: without an alarm the platform may end that. */
   stayAwake(): void {
-    this.alarms.setEarlier("awake", "awake", Date.now() + limits.heartbeatMs);
+    this.alarms.setEarlier("awake", Date.now() + limits.heartbeatMs);
   }
 
   /** Inside a commit: a button, or what counts like one, is durable; twice it counts once. */
@@ -203,7 +217,7 @@ export class ThreadRoom {
     const word = wordOn(act);
     if (word !== null) this.store.log.append(word, atMs);
     if (frame.t === "mark") this.store.log.append({ kind: "thread.marked", outboundId: frame.of, wrong: frame.wrong, by }, atMs);
-    this.alarms.setEarlier("act", "act", atMs + fallbackMs);
+    this.alarms.setEarlier("act", atMs + fallbackMs);
   }
 
   /** Makes a button durable; pressed twice it counts once. */
@@ -280,10 +294,9 @@ export class ThreadRoom {
     if (!carrier) return;
     const { faultUrl } = readConfig(this.#env);
     const dueMs = await this.store.outbound.run({ ...carrier, reached: (point) => faultPoint(faultUrl, point) }, Date.now);
-    if (dueMs === null) this.alarms.clear("outbound");
-    else this.alarms.set("outbound", "outbound", dueMs);
+    this.alarms.set("outbound", dueMs);
     if (this.alarms.due("offers") !== null) void this.#offers.kick();
-    if (this.store.outbound.untold().length > 0) this.alarms.setEarlier("digest", "digest", Date.now());
+    if (this.store.outbound.untold().length > 0) this.alarms.setEarlier("digest", Date.now());
   }
 
   /** One notice for all messages that did not reach people: they are never lost in silence. */
@@ -304,13 +317,13 @@ export class ThreadRoom {
     this.#delivery.late();
     this.store.keepCursors();
     const parts = { moved: () => this.#tellMoved(), index: () => this.#index() };
-    for (const [id, part] of Object.entries(parts))
+    for (const kind of ["moved", "index"] as const)
       try {
-        const againMs = await part();
-        if (againMs !== undefined) this.alarms.setEarlier(id, id, againMs);
+        const againMs = await parts[kind]();
+        if (againMs !== undefined) this.alarms.setEarlier(kind, againMs);
       } catch (error) {
-        logFault(`thread.${id}`, error);
-        this.alarms.set(id, id, retryAtMs(Date.now(), 1));
+        logFault(`thread.${kind}`, error);
+        this.alarms.set(kind, retryAtMs(Date.now(), 1));
       }
     return undefined;
   }

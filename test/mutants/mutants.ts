@@ -19,7 +19,7 @@ export const mutants: Mutant[] = [
     invariant: "R1",
     does: "A thread arms no alarm for what it accepted, so that a crash before the hand-over forgets it.",
     file: "src/storage/thread-room.ts",
-    from: 'this.alarms.setEarlier("after", "after", nowMs + afterMs);',
+    from: 'this.alarms.setEarlier("after", nowMs + afterMs);',
     to: "",
     project: "workerd",
     tests: ["test/workerd/thread.test.ts"],
