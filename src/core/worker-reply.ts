@@ -66,6 +66,9 @@ export type ReplyFacts = {
 
 type Done = { output: object; again: boolean };
 type Asked = { read: WorkerRead };
+/** A call as the ledger knows it, readable or not. */
+type Named = { callId: string; tool: string };
+type ReportCall = Extract<WorkerCall, { tool: "report" }>;
 
 /** [W4] Commits a reply: the assistant's message, one result for each call, and what they cause. */
 export function decideReply(task: TaskState, reply: ModelReply, facts: ReplyFacts): Change {
@@ -151,9 +154,9 @@ class Deciding {
       task.mode.mode === "ended"
         ? { output: { refused: "the task has ended" }, again: false }
         : "problem" in call
-          ? this.#refused(raw.callId, raw.tool, { error: call.problem })
+          ? this.#refused(raw, { error: call.problem })
           : refused !== null
-            ? this.#refused(raw.callId, raw.tool, { refused })
+            ? this.#refused(raw, { refused })
             : this.#decide(call);
     const step = { step: this.#step, callId: raw.callId, tool: raw.tool, tainting: false };
     if ("read" in outcome) {
@@ -187,11 +190,11 @@ class Deciding {
         return this.#subscribe(call);
       case "unsubscribe": {
         const refused = leaveThread(this.#change, call.input.thread, call.input.reason);
-        return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call.callId, call.tool, { refused });
+        return refused === null ? this.#done(call, { left: call.input.thread }, false) : this.#refused(call, { refused });
       }
       case "hand_back": {
         const why = handBack(this.#change, this.#facts.itemOf(call.input.trigger), call.input);
-        return why === null ? this.#done(call, { handed_back: true }, false) : this.#refused(call.callId, call.tool, { refused: why });
+        return why === null ? this.#done(call, { handed_back: true }, false) : this.#refused(call, { refused: why });
       }
       case "report":
         return this.#report(call);
@@ -209,8 +212,7 @@ class Deciding {
         return this.#spoken(call, handOff(this.#change, call, this.#step, this.#facts.profiles, this.#facts.nowMs));
       case "wait": {
         const untilMs = waitUntilMs(call.input, this.#facts.nowMs);
-        if (untilMs === "unreadable")
-          return this.#refused(call.callId, call.tool, { error: "`until` must be an ISO time, such as 2027-01-31T09:00:00Z." });
+        if (untilMs === "unreadable") return this.#refused(call, { error: "`until` must be an ISO time, such as 2027-01-31T09:00:00Z." });
         // A result that the model has not seen yet comes first.
         if (!task.again) task.mode = { mode: "waiting", untilMs, reason: call.input.reason };
         return this.#done(call, untilMs === null ? { waiting: true } : { waiting: true, until: new Date(untilMs).toISOString() }, false);
@@ -219,7 +221,7 @@ class Deciding {
   }
 
   #spoken(call: WorkerCall, answer: Spoken): Done {
-    return "refused" in answer ? this.#refused(call.callId, call.tool, answer) : this.#done(call, answer.output, false);
+    return "refused" in answer ? this.#refused(call, answer) : this.#done(call, answer.output, false);
   }
 
   /** [A5] A machine tool: refused, or a command on its way. */
@@ -227,22 +229,22 @@ class Deciding {
     const { task } = this.#change;
     const { taskId, authority, endpoint } = task.start;
     const refused = refuseCommand({ authority, tainted: task.tainted });
-    if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
+    if (refused !== null) return this.#refused(call, { refused });
     if (endpoint === null)
-      return this.#refused(call.callId, call.tool, {
+      return this.#refused(call, {
         refused: "No machine is connected. Someone of the team has to enrol one; then ask again.",
       });
     if (this.#openCount >= limits.maxOpenCommandsPerTask)
-      return this.#refused(call.callId, call.tool, {
+      return this.#refused(call, {
         refused: `${limits.maxOpenCommandsPerTask} commands of this task are open already. Wait for one to end, or stop one.`,
       });
     if (task.commands >= limits.maxCommandsPerTask)
-      return this.#refused(call.callId, call.tool, {
+      return this.#refused(call, {
         refused: `This task has run ${limits.maxCommandsPerTask} commands; that is all it may. Report what you have.`,
       });
     const asker = { taskId, authority, endpoint, epoch: task.epoch, tainted: task.tainted, keeps: keepsCommits(task) };
     const made = this.#facts.commandFor(call, asker, this.#step, this.#facts.nowMs);
-    if (!made.ok) return this.#refused(call.callId, call.tool, { refused: made.reason });
+    if (!made.ok) return this.#refused(call, { refused: made.reason });
     this.#openCount += 1;
     submit(this.#change, call, this.#step, made.command, endpoint);
     return { output: { started: made.command.commandId }, again: false };
@@ -250,7 +252,7 @@ class Deciding {
 
   #stop(call: Extract<WorkerCall, { tool: "stop_command" }>): Done {
     const command = this.#facts.commandOf(call.input.command);
-    if (command === null) return this.#refused(call.callId, call.tool, { refused: `${call.input.command} is no command of this task.` });
+    if (command === null) return this.#refused(call, { refused: `${call.input.command} is no command of this task.` });
     if (!command.open) return this.#done(call, { ended: command.commandId }, true);
     this.#change.effects.push({
       effect: "stop",
@@ -264,9 +266,9 @@ class Deciding {
 
   #readOutput(call: Extract<WorkerCall, { tool: "read_output" }>): Done | Asked {
     const command = this.#facts.commandOf(call.input.command);
-    if (command === null) return this.#refused(call.callId, call.tool, { refused: `${call.input.command} is no command of this task.` });
+    if (command === null) return this.#refused(call, { refused: `${call.input.command} is no command of this task.` });
     const limit = Math.min(call.input.limit ?? limits.inlineResultChars, limits.inlineResultChars);
-    this.#ledger(call.callId, call.tool, "intent", command.commandId);
+    this.#ledger(call, "intent", command.commandId);
     return {
       read: { read: "output", endpointId: command.endpointId, commandId: command.commandId, offset: Math.floor(call.input.offset), limit },
     };
@@ -275,10 +277,10 @@ class Deciding {
   #recall(call: Extract<WorkerCall, { tool: "recall" }>): Done | Asked {
     const { id, page } = call.input;
     if (!mayRecall(this.#change.task, id, this.#facts))
-      return this.#refused(call.callId, call.tool, {
+      return this.#refused(call, {
         refused: "This task is not of the team alone, so it can read only what belongs to it: its own thread, commands and reports.",
       });
-    this.#ledger(call.callId, call.tool, "intent", id);
+    this.#ledger(call, "intent", id);
     const audience = readerOf(this.#change.task, id, this.#facts);
     return { read: { read: "recall", id, page: page ?? 1, audience } };
   }
@@ -288,94 +290,105 @@ class Deciding {
     const { task } = this.#change;
     const { thread } = call.input;
     const refused = whyNotFollow(task, thread, mayRecall(task, thread, this.#facts));
-    if (refused !== null) return this.#refused(call.callId, call.tool, { refused });
+    if (refused !== null) return this.#refused(call, { refused });
     if (!task.threads.includes(thread)) task.threads = [...task.threads, thread];
-    this.#ledger(call.callId, call.tool, "intent", thread);
+    this.#ledger(call, "intent", thread);
     return { read: followRead(task, thread, makeId("dec", task.start.taskId, this.#step, call.callId)) };
   }
 
-  #report(call: Extract<WorkerCall, { tool: "report" }>): Done {
-    const { task } = this.#change;
-    const { kind } = call.input;
-    const { nowMs, pending, open, allCommands } = this.#facts;
-    const text = kind === "done" || kind === "failed" ? endText(task, call.input.text, allCommands()) : call.input.text;
-    const id = childId("rep", task.start.taskId, this.#step, call.callId);
+  #report(call: ReportCall): Done {
+    const { kind, text } = call.input;
     switch (kind) {
       case "progress":
-        task.line = oneLine(text);
-        addReport(this.#change, { id, kind, text, status: "running", nowMs });
-        return this.#done(call, { reported: id }, false);
-      case "answer": {
-        const long = tooLongToSay(task, text, this.#step);
-        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
+        this.#change.task.line = oneLine(text);
+        return this.#told(call, "running");
+      case "answer":
         // Said beside the work: the card keeps the line of what runs.
-        addReport(this.#change, { id, kind, text, status: "running", nowMs });
-        return this.#done(call, { reported: id }, false);
-      }
+        return this.#tooLong(call, text) ?? this.#told(call, "running");
       case "question":
-      case "blocked": {
-        // [W13] People are asked one thing at a time.
-        if (this.#asked)
-          return this.#refused(call.callId, call.tool, { refused: "This answer asked already; wait for what is said to it." });
-        const long = tooLongToSay(task, text, this.#step);
-        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
-        this.#asked = true;
-        task.mode = { mode: "asking" };
-        task.line = oneLine(text);
-        addReport(this.#change, { id, kind, text, status: "waiting", nowMs });
-        return this.#done(call, { reported: id }, false);
-      }
+      case "blocked":
+        return this.#ask(call);
       case "done":
-      case "failed": {
-        // [W10] An end that does not know the latest is no end.
-        if (pending.some(({ key, item }) => !isContext(item, task) && !task.quiet.includes(key)))
-          return this.#refused(call.callId, call.tool, { not_sent: "new input arrived" });
-        if (this.#starts)
-          return this.#refused(call.callId, call.tool, {
-            not_sent: "this reply starts commands; report the end when their results are in",
-          });
-        if (kind === "done" && openChildren(task).length > 0)
-          return this.#refused(call.callId, call.tool, {
-            not_sent: "children of yours are still at work; wait for them, or stop them",
-          });
-        const checks = kind === "done" ? checksToAwait(task, nowMs) : null;
-        if (checks !== null) {
-          task.mode = { mode: "waiting", ...checks };
-          return this.#done(call, { not_sent: `${checks.reason} have not ended: you are woken when they do; then report` }, false);
-        }
-        if (kind === "failed" && retriesFirst(task))
-          return this.#refused(call.callId, call.tool, { not_sent: "try once more, another way" });
-        const long = tooLongToSay(task, text, this.#step);
-        if (long !== null) return this.#refused(call.callId, call.tool, { not_sent: long });
-        this.#ledger(call.callId, call.tool, "done", kind);
-        const confidence =
-          kind === "done"
-            ? { confidence: call.input.confidence ?? 0.5, ...(call.input.straightforward === true ? { straightforward: true } : {}) }
-            : {};
-        if (task.backlog.length > 0) {
-          // [WI5] This work has reported; the task goes on with what was queued behind it.
-          addReport(this.#change, { id, kind, text, ...confidence, status: "running", nowMs });
-          task.line = oneLine(text);
-          takeNext(this.#change, this.#facts.backlog);
-          return { output: { reported: id, next: "a queued message" }, again: false };
-        }
-        endTask(this.#change, { status: kind, text, key: call.callId, callId: call.callId, ...confidence }, pending, open, nowMs);
-        return { output: { reported: id }, again: false };
-      }
+      case "failed":
+        return this.#end(call, kind);
     }
   }
 
+  #reportId = ({ callId }: ReportCall): string => childId("rep", this.#change.task.start.taskId, this.#step, callId);
+
+  #told(call: ReportCall, status: "running" | "waiting"): Done {
+    const { kind, text } = call.input;
+    const id = this.#reportId(call);
+    addReport(this.#change, { id, kind, text, status, nowMs: this.#facts.nowMs });
+    return this.#done(call, { reported: id }, false);
+  }
+
+  #tooLong(call: ReportCall, text: string): Done | null {
+    const long = tooLongToSay(this.#change.task, text, this.#step);
+    return long === null ? null : this.#refused(call, { not_sent: long });
+  }
+
+  /** [W13] People are asked one thing at a time. */
+  #ask(call: ReportCall): Done {
+    const { task } = this.#change;
+    const { text } = call.input;
+    if (this.#asked) return this.#refused(call, { refused: "This answer asked already; wait for what is said to it." });
+    const long = this.#tooLong(call, text);
+    if (long !== null) return long;
+    this.#asked = true;
+    task.mode = { mode: "asking" };
+    task.line = oneLine(text);
+    return this.#told(call, "waiting");
+  }
+
+  #end(call: ReportCall, kind: "done" | "failed"): Done {
+    const { task } = this.#change;
+    const { nowMs, pending, open, backlog, allCommands } = this.#facts;
+    const early = this.#whyNotEnd(kind);
+    if (early !== null) return this.#refused(call, { not_sent: early });
+    const checks = kind === "done" ? checksToAwait(task, nowMs) : null;
+    if (checks !== null) {
+      task.mode = { mode: "waiting", ...checks };
+      return this.#done(call, { not_sent: `${checks.reason} have not ended: you are woken when they do; then report` }, false);
+    }
+    const text = endText(task, call.input.text, allCommands());
+    const long = this.#tooLong(call, text);
+    if (long !== null) return long;
+    this.#ledger(call, "done", kind);
+    const id = this.#reportId(call);
+    const { confidence = 0.5, straightforward } = call.input;
+    const sure = kind === "done" ? { confidence, ...(straightforward === true ? { straightforward } : {}) } : {};
+    if (task.backlog.length > 0) {
+      // [WI5] This work has reported; the task goes on with what was queued behind it.
+      addReport(this.#change, { id, kind, text, ...sure, status: "running", nowMs });
+      task.line = oneLine(text);
+      takeNext(this.#change, backlog);
+      return { output: { reported: id, next: "a queued message" }, again: false };
+    }
+    endTask(this.#change, { status: kind, text, key: call.callId, callId: call.callId, ...sure }, pending, open, nowMs);
+    return { output: { reported: id }, again: false };
+  }
+
+  /** [W10] An end that does not know the latest is no end. */
+  #whyNotEnd(kind: "done" | "failed"): string | null {
+    const { task } = this.#change;
+    if (this.#facts.pending.some(({ key, item }) => !isContext(item, task) && !task.quiet.includes(key))) return "new input arrived";
+    if (this.#starts) return "this reply starts commands; report the end when their results are in";
+    if (kind === "done" && openChildren(task).length > 0) return "children of yours are still at work; wait for them, or stop them";
+    return kind === "failed" && retriesFirst(task) ? "try once more, another way" : null;
+  }
+
   #done(call: WorkerCall, output: object, again: boolean): Done {
-    this.#ledger(call.callId, call.tool, "done", JSON.stringify(output));
+    this.#ledger(call, "done", JSON.stringify(output));
     return { output, again };
   }
 
-  #refused(callId: string, tool: string, output: object): Done {
-    this.#ledger(callId, tool, "refused", Object.values(output).map(String).join(" "));
+  #refused(call: Named, output: object): Done {
+    this.#ledger(call, "refused", Object.values(output).map(String).join(" "));
     return { output, again: true };
   }
 
-  #ledger(callId: string, tool: string, phase: "intent" | "done" | "refused", detail: string): void {
+  #ledger({ callId, tool }: Named, phase: "intent" | "done" | "refused", detail: string): void {
     this.#change.events.push({ kind: "task.tool", step: this.#step, callId, tool, phase, detail });
   }
 }
