@@ -12,9 +12,12 @@ type ResolveInput = Extract<RouterCall, { tool: "resolve" }>["input"];
 const maxRetries = 1;
 const maxReroutes = 2;
 
+type View = { nowMs: number; agentName: string; machines: readonly KnownMachine[]; profiles?: readonly Pick<Profile, "name">[] };
+type Refused = { refused: string };
+
 /** [RD8] Retried once, with other words; then another machine or profile; then people. Its authority has been checked. */
 export function planResolve(
-  view: { nowMs: number; agentName: string; machines: readonly KnownMachine[]; profiles?: readonly Pick<Profile, "name">[] },
+  view: View,
   input: ResolveInput,
   task: KnownTask,
   settled: readonly InboxItem[],
@@ -23,52 +26,29 @@ export function planResolve(
   if (isOpen(task)) return { refused: `${task.id} is still open (${task.status}): use deliver or cancel.` };
   const by = asRouter(view.agentName, decision.authority);
   const about = { ...decision, taskId: task.id, threadId: task.threadId };
-  if (input.how === "accept" || input.how === "reject") {
-    const accepted = input.how === "accept";
+  const { how } = input;
+  if (how === "accept" || how === "reject") {
+    const accepted = how === "accept";
     return { decision: { ...about, effects: [{ kind: "accept", taskId: task.id, input: { by, accepted } }] }, result: { accepted } };
   }
   const note = stripMarkers(input.note ?? "");
-  const { retries = 0, reroutes = 0 } = task;
-  if (input.how === "retry" && note === "") return { refused: "A retry needs a rephrased instruction in `note`." };
-  const had = task.profile ?? defaultProfile;
-  if (input.how === "retry" && isSameWork({ profile: had, text: task.goal ?? "" }, { profile: had, text: note }))
-    return { refused: "That is what it was told before. Say in `note` what it should do differently." };
-  if (input.how === "retry" && retries >= maxRetries)
-    return { refused: "It was tried again already. Take another path (reroute), or ask_human." };
-  if (input.how === "reroute" && reroutes >= maxReroutes) return { refused: "It was rerouted twice already: ask_human." };
-  const profile = input.profile === undefined ? null : chooseProfile(view.profiles ?? [], input.profile);
-  if (profile !== null && "problem" in profile) return { refused: profile.problem };
-  const otherProfile = profile !== null && profile.name !== had ? profile.name : null;
-  const wantsMachine = input.machine !== undefined || (input.how === "reroute" && otherProfile === null);
-  const machine = wantsMachine ? chooseMachine(view.machines, input.machine) : null;
-  if (machine !== null && "problem" in machine) return { refused: machine.problem };
-  if (input.how === "reroute" && otherProfile === null && (machine === null || machine.name === task.machine))
-    return { refused: "There is no other machine to take it to: name one, or another profile, retry, or ask_human." };
-
-  const triggers = settled.filter((item) => item.kind === "trigger");
-  const inside = triggers.filter((item) => task.threads.includes(item.threadId)).sort((a, b) => a.seq - b.seq);
-  const outside = triggers.filter((item) => !task.threads.includes(item.threadId));
-  // What was said elsewhere is handed over in words; what was said in the task's own threads reaches it as rows.
-  const text = [note, ...outside.map((item) => `${item.trigger.principal.name} said: ${item.trigger.text}`)].filter(Boolean).join("\n\n");
+  const refusal = whyNotAgain(how, note, task);
+  if (refusal !== null) return { refused: refusal };
+  const path = pathOf(view, input, task);
+  if ("refused" in path) return path;
+  const { machine, profile } = path;
+  const { text, tainted, inside } = handedOver(note, task, settled);
   if (text === "" && inside.length === 0) return { refused: "Say in `note` what is to be done." };
-  const tainted = triggers.some((item) => taints(item.trigger.principal));
-  const firstOf = new Map<string, QueuedTrigger>();
-  for (const item of inside) if (!firstOf.has(item.threadId)) firstOf.set(item.threadId, item);
-  const follow = [...new Set([task.threadId, ...firstOf.keys()])].map((threadId): RouterEffect => {
-    const first = firstOf.get(threadId);
-    const row = first === undefined ? {} : { triggerId: first.id };
-    return { kind: "subscribe", threadId, input: { taskId: task.id, decisionId: decision.id, ...row } };
-  });
-  const endpoint = machine === null ? {} : { endpoint: { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces } };
+  const moved = {
+    ...(machine === null ? {} : { endpoint: { endpointId: machine.id, name: machine.name, workspaces: machine.workspaces } }),
+    ...(profile === null ? {} : { profile }),
+  };
   const effects: RouterEffect[] = [
     // Opened before it is subscribed: an ended task would give the rows back.
-    {
-      kind: "reopen",
-      taskId: task.id,
-      input: { id: decision.id, by, text, tainted, ...endpoint, ...(otherProfile === null ? {} : { profile: otherProfile }) },
-    },
-    ...follow,
+    { kind: "reopen", taskId: task.id, input: { id: decision.id, by, text, tainted, ...moved } },
+    ...followAgain(task, inside, decision.id),
   ];
+  const { retries = 0, reroutes = 0 } = task;
   const newTask: KnownTask = {
     ...task,
     status: "running",
@@ -76,9 +56,59 @@ export function planResolve(
     endedMs: null,
     updatedMs: view.nowMs,
     machine: machine?.name ?? task.machine,
-    profile: otherProfile ?? had,
-    retries: retries + (input.how === "retry" ? 1 : 0),
-    reroutes: reroutes + (input.how === "reroute" ? 1 : 0),
+    profile: profile ?? profileOf(task),
+    retries: retries + (how === "retry" ? 1 : 0),
+    reroutes: reroutes + (how === "reroute" ? 1 : 0),
   };
   return { decision: { ...about, effects, newTask }, result: { opened: task.id, thread: task.threadId } };
+}
+
+const profileOf = (task: KnownTask): string => task.profile ?? defaultProfile;
+
+/** Why it does not go on in this way, as a sentence for the model; null when it may. */
+function whyNotAgain(how: "retry" | "reroute" | "reopen", note: string, task: KnownTask): string | null {
+  const { retries = 0, reroutes = 0 } = task;
+  if (how === "reroute") return reroutes < maxReroutes ? null : "It was rerouted twice already: ask_human.";
+  if (how !== "retry") return null;
+  if (note === "") return "A retry needs a rephrased instruction in `note`.";
+  const profile = profileOf(task);
+  if (isSameWork({ profile, text: task.goal ?? "" }, { profile, text: note }))
+    return "That is what it was told before. Say in `note` what it should do differently.";
+  return retries < maxRetries ? null : "It was tried again already. Take another path (reroute), or ask_human.";
+}
+
+/** Where it goes on: the machine and the profile that are other than before, else null. A reroute changes one of them. */
+function pathOf(view: View, input: ResolveInput, task: KnownTask): { machine: KnownMachine | null; profile: string | null } | Refused {
+  const named = input.profile === undefined ? null : chooseProfile(view.profiles ?? [], input.profile);
+  if (named !== null && "problem" in named) return { refused: named.problem };
+  const profile = named !== null && named.name !== profileOf(task) ? named.name : null;
+  const mustMove = input.how === "reroute" && profile === null;
+  const machine = mustMove || input.machine !== undefined ? chooseMachine(view.machines, input.machine) : null;
+  if (machine !== null && "problem" in machine) return { refused: machine.problem };
+  if (mustMove && (machine === null || machine.name === task.machine))
+    return { refused: "There is no other machine to take it to: name one, or another profile, retry, or ask_human." };
+  return { machine, profile };
+}
+
+/** What was said elsewhere is handed over in words; what was said in the task's own threads (`inside`) reaches it as rows. */
+function handedOver(
+  note: string,
+  { threads }: KnownTask,
+  settled: readonly InboxItem[],
+): { text: string; tainted: boolean; inside: QueuedTrigger[] } {
+  const triggers = settled.filter((item) => item.kind === "trigger");
+  const inside = triggers.filter((item) => threads.includes(item.threadId)).sort((a, b) => a.seq - b.seq);
+  const outside = triggers.filter((item) => !threads.includes(item.threadId));
+  const text = [note, ...outside.map((item) => `${item.trigger.principal.name} said: ${item.trigger.text}`)].filter(Boolean).join("\n\n");
+  return { text, tainted: triggers.some((item) => taints(item.trigger.principal)), inside };
+}
+
+/** It follows its first thread, and each other one in which it was asked to go on, from there. */
+function followAgain(task: KnownTask, inside: readonly QueuedTrigger[], decisionId: string): RouterEffect[] {
+  const threads = new Set([task.threadId, ...inside.map((item) => item.threadId)]);
+  return [...threads].map((threadId) => {
+    const first = inside.find((item) => item.threadId === threadId);
+    const row = first === undefined ? {} : { triggerId: first.id };
+    return { kind: "subscribe", threadId, input: { taskId: task.id, decisionId, ...row } };
+  });
 }
