@@ -25,10 +25,6 @@ export function authorityOf(principal: Principal): Authority {
   }
 }
 
-/** [A2] A decision has the lowest authority of the principals whose triggers it settles; without a person or an agent among them it has none: bots start nothing. */
-export const authorityOfAll = (principals: readonly Principal[]): Authority =>
-  principals.every((principal) => principal.role === "bot") ? "public" : principals.map(authorityOf).reduce(lower);
-
 /** [A3] Members and owners are the team; everybody else is the public lane. */
 export const laneOf = (authority: Authority): Lane => (atLeast(authority, "member") ? "team" : "public");
 

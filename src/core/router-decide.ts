@@ -1,7 +1,7 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
-import type { Authority, Lane } from "../protocol/principal.ts";
+import type { Authority, Lane, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { RouterCall, RouterTool } from "../protocol/router-tools.ts";
 import type { Schedule } from "../protocol/schedule.ts";
@@ -13,7 +13,7 @@ import { type InboxItem, isOpen, isUnasked, type KnownMachine, type KnownTask, t
 import { isOverheard, readerOf, refuseMixed, refuseOverheard } from "./router-audience.ts";
 import { readCall, safeId, tooLong } from "./router-calls.ts";
 import { planChange } from "./router-change.ts";
-import { withTask } from "./router-destination.ts";
+import { type Destination, withTask } from "./router-destination.ts";
 import { flippedTo, planDispatch } from "./router-dispatch.ts";
 import { inForm, placeOf } from "./router-manner.ts";
 import { outcomeOf, type PlannedDecision, postEffect, stripMarkers } from "./router-plan.ts";
@@ -69,7 +69,10 @@ export type StepOutcome = {
 };
 
 type Verdict = { decision: PlannedDecision; result: object } | { refused: string; settles?: string[]; tooLong?: true; again?: true };
+type Call<Tool extends RouterTool> = Extract<RouterCall, { tool: Tool }>;
 type Act = Exclude<RouterCall, { tool: "reply" | "relay" | "recall" | "find" }>;
+/** One decision in the making: what it settles, and its id. */
+type Making = { view: TurnView; settled: readonly InboxItem[]; id: string };
 
 const cappedReason =
   "This turn read text from outside the team, so it may only answer, record or ask. Decide again without that recall, or use ask_human.";
@@ -140,9 +143,8 @@ function decideCall(view: TurnView, progress: Map<string, ItemProgress>, call: R
   const id = decisionIdOf(view, index, free);
   const overheard = refuseOverheard(view, call.tool, settled);
   if (overheard !== null) return overheard;
-  const verdict = speech
-    ? say(view, progress, call as Extract<RouterCall, { tool: "reply" | "relay" }>, settled, id)
-    : act(view, progress, call as Act, settled, id);
+  const making = { view, settled, id };
+  const verdict = speech ? say(making, progress, call as Call<"reply" | "relay">) : act(making, progress, call as Act);
   if (!("decision" in verdict)) return verdict;
   const decision = { ...verdict.decision, ...followed(view, call, verdict.decision.by) };
   // Refused by authority, the trigger has had its answer: nothing more is said or done about it.
@@ -169,7 +171,7 @@ function movesTo(decision: PlannedDecision, item: InboxItem): ItemProgress["targ
   return near ? { threadId: decision.threadId, chain: decision.chain ?? decision.id } : null;
 }
 
-/** [RD3] The lowest authority of what a decision settles, and never more than the turn may. */
+/** [A2] [RD3] The lowest authority of what a decision settles, and never more than the turn may. */
 function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authority {
   if (capped || items.length === 0) return "public";
   return items
@@ -180,185 +182,190 @@ function authorityOfItems(items: readonly InboxItem[], capped: boolean): Authori
     .reduce(lower);
 }
 
-const base = (view: TurnView, items: readonly InboxItem[], id: string, tool: RouterTool, reason: string): PlannedDecision => ({
+const base = ({ view, settled, id }: Making, tool: RouterTool, reason: string): PlannedDecision => ({
   id,
   turn: view.turn,
   lane: view.lane,
   tool,
   by: "model",
-  settles: items.map((item) => item.id),
+  settles: settled.map((item) => item.id),
   // A reason is kept for good: words written after public text was read are not.
   reason: view.capped
     ? "(decided after reading text from outside the team)"
-    : isOverheard(view, items)
+    : isOverheard(view, settled)
       ? "(decided after reading another conversation)"
       : excerpt(reason, 300),
-  authority: authorityOfItems(items, view.capped),
-  ...(isUnasked(items) ? { unasked: true as const } : {}),
+  authority: authorityOfItems(settled, view.capped),
+  ...(isUnasked(settled) ? { unasked: true as const } : {}),
   effects: [],
 });
 
 /** [RD4] Words go to the settled items' own thread, or to the task that the same turn made of them; never anywhere else. */
-function say(
-  view: TurnView,
-  progress: ReadonlyMap<string, ItemProgress>,
-  call: Extract<RouterCall, { tool: "reply" | "relay" }>,
-  settled: readonly InboxItem[],
-  id: string,
-): Verdict {
+function say(making: Making, progress: ReadonlyMap<string, ItemProgress>, call: Call<"reply" | "relay">): Verdict {
+  const { view, settled } = making;
   const first = settled[0];
   if (first === undefined) return { refused: "It settles nothing." };
   const own = new Set(settled.map((item) => item.threadId));
   if (own.size > 1) return { refused: "These are of different threads: each thread needs a call of its own." };
-  const targets = settled.map((item) => progress.get(item.id)?.target ?? null);
-  const target = targets.every((each) => each !== null && each.threadId === targets[0]?.threadId) ? targets[0] : null;
   const place = { ...placeOf(view, first), hops: Math.max(...settled.map((item) => placeOf(view, item).hops)) };
-  const trigger = settled.find((item) => item.kind === "trigger");
-  const report = settled.find((item) => item.kind === "report");
-  if (call.tool === "relay") {
-    if (report === undefined || report.id !== call.input.report)
-      return { refused: `${safeId(call.input.report)} is no report that waits here.` };
-    const long = tooLong(view, settled, place.source, report.report.text);
-    if (long !== null) return long;
-    const decision = base(view, settled, id, "relay", `passed on: ${report.report.title}`);
-    const post = postEffect(id, { ...placeOf(view, report), hops: place.hops }, "relay", report.report.text, outcomeOf(report.report));
-    return {
-      decision: { ...decision, taskId: report.report.taskId, threadId: report.threadId, effects: [post] },
-      result: { sent: post.input.id },
-    };
-  }
-  const text = stripMarkers(call.input.text);
+  if (call.tool === "relay") return relay(making, call.input, place);
+  const targets = settled.map((item) => progress.get(item.id)?.target ?? null);
+  const target = targets.every((each) => each !== null && each.threadId === targets[0]?.threadId) ? (targets[0] ?? null) : null;
+  return reply(making, call.input, place, target);
+}
+
+function relay(making: Making, input: Call<"relay">["input"], { source, hops }: Destination): Verdict {
+  const { view, settled, id } = making;
+  const told = settled.find((item) => item.kind === "report");
+  if (told === undefined || told.id !== input.report) return { refused: `${safeId(input.report)} is no report that waits here.` };
+  const { report, threadId } = told;
+  const long = tooLong(view, settled, source, report.text);
+  if (long !== null) return long;
+  const post = postEffect(id, { ...placeOf(view, told), hops }, "relay", report.text, outcomeOf(report));
+  const decision = base(making, "relay", `passed on: ${report.title}`);
+  return { decision: { ...decision, taskId: report.taskId, threadId, effects: [post] }, result: { sent: post.input.id } };
+}
+
+function reply(making: Making, input: Call<"reply">["input"], place: Destination, target: ItemProgress["target"]): Verdict {
+  const { view, settled, id } = making;
+  const text = stripMarkers(input.text);
   if (text === "") return { refused: "The reply has no words." };
   const long = tooLong(view, settled, place.source, text);
   if (long !== null) return long;
-  const decision = base(view, settled, id, "reply", `answered: ${excerpt(text, 160)}`);
+  const trigger = settled.find((item) => item.kind === "trigger");
+  const told = settled.find((item) => item.kind === "report");
   const to = target ? withTask(place, target.threadId) : place;
   const post = postEffect(id, to, "reply", text, {
     ...(trigger === undefined ? {} : { triggerId: trigger.id }),
-    ...(report === undefined ? {} : { taskId: report.report.taskId, reportId: report.id, ...outcomeOf(report.report) }),
+    ...(told === undefined ? {} : { taskId: told.report.taskId, reportId: told.id, ...outcomeOf(told.report) }),
   });
+  const decision = base(making, "reply", `answered: ${excerpt(text, 160)}`);
   return {
     decision: { ...decision, threadId: to.threadId, effects: [post], ...(target ? { chain: target.chain } : {}) },
     result: { sent: post.input.id },
   };
 }
 
-function act(view: TurnView, progress: ReadonlyMap<string, ItemProgress>, call: Act, settled: readonly InboxItem[], id: string): Verdict {
+function act(making: Making, progress: ReadonlyMap<string, ItemProgress>, call: Act): Verdict {
   switch (call.tool) {
     case "record":
     case "ignore":
-      return { decision: base(view, settled, id, call.tool, call.input.reason), result: { done: call.tool } };
-    case "ask_human": {
-      const mixed = refuseMixed(view, settled);
-      if (mixed !== null) return mixed;
-      const text = stripMarkers(call.input.question);
-      const threads = settled.map((item) => placeOf(view, item));
-      const threadId = threads[0]?.threadId;
-      const where = threadId === undefined ? {} : { threadId };
-      return {
-        decision: {
-          ...base(view, settled, id, "ask_human", text),
-          ...where,
-          question: { id, lane: view.lane, threads, text },
-          notice: { id, atMs: view.nowMs, kind: "question", text: excerpt(text, 2_000), ...where },
-        },
-        result: { asked: id },
-      };
-    }
-    case "set_policy": {
-      const refusal = refuseAuthority(view, settled, id, "set_policy", "owner", "change what I react to");
-      if (refusal !== null) return refusal;
-      const said = settled.filter((item) => item.kind === "trigger").find(({ trigger }) => trigger.principal.role === "owner");
-      if (said === undefined) return { refused: "Only an owner can change rules: settle that person's trigger." };
-      return planPolicy(
-        { nowMs: view.nowMs, proposals: view.proposals ?? [] },
-        call.input,
-        said,
-        base(view, settled, id, "set_policy", ""),
-      );
-    }
-    case "schedule": {
-      const refusal = refuseAuthority(view, settled, id, "schedule", "member", "schedule work");
-      if (refusal !== null) return refusal;
-      const said = teamTrigger(settled);
-      if (said === undefined) return { refused: "Only a person of the team can schedule: settle that person's trigger." };
-      const mixed = refuseMixed(view, settled);
-      if (mixed !== null) return mixed;
-      const { zone = "UTC", schedules = [] } = view;
-      return planSchedule({ nowMs: view.nowMs, zone, schedules }, call.input, said, base(view, settled, id, "schedule", call.input.name));
-    }
+      return { decision: base(making, call.tool, call.input.reason), result: { done: call.tool } };
+    case "ask_human":
+      return askHuman(making, call.input.question);
+    case "set_policy":
+      return setPolicy(making, call.input);
+    case "schedule":
+      return schedule(making, call.input);
     case "release":
-      return planRelease(view.agentName, call.input, settled, base(view, settled, id, "release", call.input.reason));
+      return planRelease(making.view.agentName, call.input, making.settled, base(making, "release", call.input.reason));
     case "remember":
-      return remember(view, call.input, settled, id);
-    case "dispatch": {
-      const refusal = call.input.speculative
-        ? refuseSpeculation(view, call.input, settled)
-        : refuseAuthority(view, settled, id, "dispatch", "member", "start work");
-      if (refusal !== null) return refusal;
-      const flipped = settled.flatMap((item) => flippedTo(view, progress, item) ?? [])[0];
-      if (flipped !== undefined) return { refused: `This thread goes to ${flipped} already: what was said there reaches that task.` };
-      const mixed = refuseMixed(view, settled);
-      if (mixed !== null) return mixed;
-      return planDispatch(view, call.input, settled, base(view, settled, id, "dispatch", call.input.title));
-    }
+      return remember(making, call.input);
+    case "dispatch":
+      return dispatch(making, progress, call.input);
     case "deliver":
     case "cancel":
-    case "resolve": {
-      const task = view.tasks.get(call.input.task);
-      const what = call.tool === "cancel" ? "stop work" : call.tool === "resolve" ? "settle work" : "change work that is under way";
-      // Before the task is looked up: from outside the team nobody learns which tasks there are.
-      const outside = refuseAuthority(view, settled, id, call.tool, "member", what);
-      if (outside !== null) return outside;
-      if (task === undefined) return { refused: `There is no task ${safeId(call.input.task)}; see the tasks item.` };
-      if (task.speculative && call.tool !== "cancel")
-        return { refused: "Nobody asked for that task. If somebody does now, dispatch and name it in `adopt`; else dispatch anew." };
-      if (!isOpen(task) && call.tool !== "resolve")
-        return { refused: `${task.id} has ended already (${task.status}). To go on with it, use resolve.` };
-      const below = refuseAuthority(view, settled, id, call.tool, task.authority, what);
-      if (below !== null) return below;
-      const judges = call.tool === "cancel" || (call.tool === "resolve" && (call.input.how === "accept" || call.input.how === "reject"));
-      if (!judges && settled.some((item) => !mayFlow(readerOf(view, item), task.audience)))
-        return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
-      return call.tool === "resolve"
-        ? planResolve(view, call.input, task, settled, base(view, settled, id, "resolve", `${call.input.how}: ${task.title}`))
-        : planChange(
-            view.agentName,
-            call,
-            task,
-            settled,
-            base(view, settled, id, call.tool, call.tool === "cancel" ? call.input.reason : `facts for ${task.title}`),
-          );
-    }
+    case "resolve":
+      return changeTask(making, call);
   }
 }
 
-/** What a person of the team said, of what is settled. */
-const teamTrigger = (settled: readonly InboxItem[]): QueuedTrigger | undefined =>
-  settled.filter((item) => item.kind === "trigger").find(({ trigger }) => isTeamPerson(trigger.principal));
+function askHuman(making: Making, question: string): Verdict {
+  const { view, settled, id } = making;
+  const mixed = refuseMixed(view, settled);
+  if (mixed !== null) return mixed;
+  const text = stripMarkers(question);
+  const threads = settled.map((item) => placeOf(view, item));
+  const threadId = threads[0]?.threadId;
+  const where = threadId === undefined ? {} : { threadId };
+  return {
+    decision: {
+      ...base(making, "ask_human", text),
+      ...where,
+      question: { id, lane: view.lane, threads, text },
+      notice: { id, atMs: view.nowMs, kind: "question", text: excerpt(text, 2_000), ...where },
+    },
+    result: { asked: id },
+  };
+}
+
+function setPolicy(making: Making, input: Call<"set_policy">["input"]): Verdict {
+  const refusal = refuseAuthority(making, "set_policy", "owner", "change what I react to");
+  if (refusal !== null) return refusal;
+  const said = saidBy(making.settled, ({ role }) => role === "owner");
+  if (said === undefined) return { refused: "Only an owner can change rules: settle that person's trigger." };
+  const { nowMs, proposals = [] } = making.view;
+  return planPolicy({ nowMs, proposals }, input, said, base(making, "set_policy", ""));
+}
+
+function schedule(making: Making, input: Call<"schedule">["input"]): Verdict {
+  const { view, settled } = making;
+  const refusal = refuseAuthority(making, "schedule", "member", "schedule work");
+  if (refusal !== null) return refusal;
+  const said = saidBy(settled, isTeamPerson);
+  if (said === undefined) return { refused: "Only a person of the team can schedule: settle that person's trigger." };
+  const mixed = refuseMixed(view, settled);
+  if (mixed !== null) return mixed;
+  const { nowMs, zone = "UTC", schedules = [] } = view;
+  return planSchedule({ nowMs, zone, schedules }, input, said, base(making, "schedule", input.name));
+}
 
 /** [RD10] Only people of the team, in a turn free of public text, write into the team's memory; the row says who, where and when. */
-function remember(view: TurnView, input: Extract<Act, { tool: "remember" }>["input"], settled: readonly InboxItem[], id: string): Verdict {
+function remember(making: Making, input: Call<"remember">["input"]): Verdict {
+  const { view, settled } = making;
   const what = isToForget(input) ? "have me forget things" : "have me remember things";
-  const refusal = refuseAuthority(view, settled, id, "remember", "member", what);
+  const refusal = refuseAuthority(making, "remember", "member", what);
   if (refusal !== null) return refusal;
-  const said = teamTrigger(settled);
+  const said = saidBy(settled, isTeamPerson);
   if (said === undefined) return { refused: "Only a person of the team can have things remembered or forgotten: settle that trigger." };
   const mixed = refuseMixed(view, settled);
   if (mixed !== null) return mixed;
-  return planRemember(view, input, said, base(view, settled, id, "remember", ""));
+  return planRemember(view, input, said, base(making, "remember", ""));
 }
 
+function dispatch(making: Making, progress: ReadonlyMap<string, ItemProgress>, input: Call<"dispatch">["input"]): Verdict {
+  const { view, settled } = making;
+  const refusal = input.speculative ? refuseSpeculation(view, input, settled) : refuseAuthority(making, "dispatch", "member", "start work");
+  if (refusal !== null) return refusal;
+  const flipped = settled.flatMap((item) => flippedTo(view, progress, item) ?? [])[0];
+  if (flipped !== undefined) return { refused: `This thread goes to ${flipped} already: what was said there reaches that task.` };
+  const mixed = refuseMixed(view, settled);
+  if (mixed !== null) return mixed;
+  return planDispatch(view, input, settled, base(making, "dispatch", input.title));
+}
+
+function changeTask(making: Making, call: Call<"deliver" | "cancel" | "resolve">): Verdict {
+  const { view, settled } = making;
+  const { tool } = call;
+  const task = view.tasks.get(call.input.task);
+  const what = tool === "cancel" ? "stop work" : tool === "resolve" ? "settle work" : "change work that is under way";
+  // Before the task is looked up: from outside the team nobody learns which tasks there are.
+  const outside = refuseAuthority(making, tool, "member", what);
+  if (outside !== null) return outside;
+  if (task === undefined) return { refused: `There is no task ${safeId(call.input.task)}; see the tasks item.` };
+  if (task.speculative && tool !== "cancel")
+    return { refused: "Nobody asked for that task. If somebody does now, dispatch and name it in `adopt`; else dispatch anew." };
+  if (!isOpen(task) && tool !== "resolve")
+    return { refused: `${task.id} has ended already (${task.status}). To go on with it, use resolve.` };
+  const below = refuseAuthority(making, tool, task.authority, what);
+  if (below !== null) return below;
+  const judges = tool === "cancel" || (call.tool === "resolve" && (call.input.how === "accept" || call.input.how === "reject"));
+  if (!judges && settled.some((item) => !mayFlow(readerOf(view, item), task.audience)))
+    return { refused: "What was said in one conversation may not be handed to a task that answers in another." };
+  if (call.tool === "resolve")
+    return planResolve(view, call.input, task, settled, base(making, "resolve", `${call.input.how}: ${task.title}`));
+  const reason = call.tool === "cancel" ? call.input.reason : `facts for ${task.title}`;
+  return planChange(view.agentName, call, task, settled, base(making, tool, reason));
+}
+
+/** The trigger of somebody who may decide it, of what is settled. */
+const saidBy = (settled: readonly InboxItem[], may: (principal: Principal) => boolean): QueuedTrigger | undefined =>
+  settled.filter((item) => item.kind === "trigger").find(({ trigger }) => may(trigger.principal));
+
 /** [RD5] Work needs the team. People below get a friendly word, the team a notice, and the trigger is settled; a capped turn decides again. */
-function refuseAuthority(
-  view: TurnView,
-  settled: readonly InboxItem[],
-  id: string,
-  tool: RouterTool,
-  need: Authority,
-  what: string,
-): Verdict | null {
-  const decision = base(view, settled, id, tool, `refused by code: ${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
+function refuseAuthority(making: Making, tool: RouterTool, need: Authority, what: string): Verdict | null {
+  const { view, settled, id } = making;
+  const decision = base(making, tool, `refused by code: ${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
   if (atLeast(decision.authority, need)) return null;
   if (view.capped && atLeast(authorityOfItems(settled, false), need)) return { refused: cappedReason };
   const triggers = settled.filter((item) => item.kind === "trigger");

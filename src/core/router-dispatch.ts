@@ -83,6 +83,7 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   // The earliest of its thread: what follows it there reaches the worker by itself.
   const first = triggers.filter((item) => item.threadId === triggers[0]?.threadId).sort((a, b) => a.seq - b.seq)[0];
   if (first === undefined) return { refused: "Work starts from what a person asked: settle that trigger, not only a report." };
+  // [A2] With whatever authority it came.
   if (input.speculative !== true && triggers.every((item) => item.trigger.principal.role === "bot"))
     return { refused: "A program alone starts no work: record it, or ask_human. Only a policy that allows speculation may do more." };
   const machine = chooseMachine(view.machines, input.machine, input.workspace);

@@ -233,6 +233,15 @@ describe("authority", () => {
     ]);
   });
 
+  test("[A2] a decision has the lowest authority of what it settles", () => {
+    const boss = queuedTrigger({ name: "boss", by: owner });
+    const report = queuedReport(reportOf({ tainted: true }));
+    const authority = (...items: InboxItem[]) =>
+      decide(items, [["record", { settles: items.map(({ id }) => id), reason: "noted" }]]).decisions[0]?.authority;
+    expect([authority(boss), authority(boss, root), authority(root, visitor)]).toEqual(["owner", "member", "guest"]);
+    expect(authority(boss, report)).toBe("public");
+  });
+
   test("[RD3] a turn that read public text can answer, but not act", () => {
     const outcome = decide([root], [work(root)], { capped: true });
     expect(outcome.decisions).toEqual([]);
