@@ -13,7 +13,7 @@ import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
 import { adoptionOf } from "./router-adoption.ts";
-import { whereAsked, withTask } from "./router-destination.ts";
+import { type Destination, whereAsked, withTask } from "./router-destination.ts";
 import { type Planned, type PlannedDecision, postEffect, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { allowingPolicy, newSpeculation, type SpeculationView } from "./speculation.ts";
 
@@ -86,61 +86,41 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
   // [A2] With whatever authority it came.
   if (input.speculative !== true && triggers.every((item) => item.trigger.principal.role === "bot"))
     return { refused: "A program alone starts no work: record it, or ask_human. Only a policy that allows speculation may do more." };
-  const machine = chooseMachine(view.machines, input.machine, input.workspace);
-  if (machine !== null && "problem" in machine) return { refused: machine.problem };
-  const profile = chooseProfile(view.profiles ?? [{ name: defaultProfile }], input.profile);
-  if ("problem" in profile) return { refused: profile.problem };
-  const title = excerpt(stripMarkers(input.title).replace(/\s+/g, " "), 120);
-  const goal = stripMarkers(input.goal);
-  if (title === "" || goal === "") return { refused: "A dispatch needs a title and a goal in words." };
-  const wanted = { title, goal, profile: profile.name, machine };
+  const wanted = wantedOf(view, input);
+  if ("refused" in wanted) return wanted;
   if (input.speculative === true) return planSpeculative(view, input, wanted, first, decision);
-  const adoption = adoptionOf(view, { adopt: input.adopt, title }, triggers, decision.authority);
+  const adoption = adoptionOf(view, { adopt: input.adopt, title: wanted.title }, triggers, decision.authority);
   if (adoption.what === "refused") return adoption;
   if (adoption.what === "hand_over") return planHandOver(view.agentName, adoption.row, adoption.text, first, decision);
   const adopted = adoption.what === "adopt" ? adoption : null;
+  const draft = adopted?.row.draft ? adopted.row : null;
+  const ended = adoption.what === "instead" ? adoption.rows : [];
 
   const taskId = adopted?.task.id ?? makeId("tsk", decision.id);
-  const authority = adopted?.authority ?? decision.authority;
-  const { trigger } = first;
-  const threadId = isRoot(first) ? threadIdOf(trigger.source, trigger.place, `topic:${taskId}`) : first.threadId;
   const tainted =
     triggers.some((item) => taints(item.trigger.principal)) || settled.some((item) => item.kind === "report" && item.report.tainted);
-  const hops = Math.max(...triggers.map((item) => item.trigger.hops));
   const start: TaskStart = {
     ...startOf(wanted, taskId, decision.id, first, view.nowMs),
-    quote: {
-      // In a topic the asking row has an id of its own.
-      triggerId: isRoot(first) ? triggerIdOf(trigger.source, trigger.deliveryId, threadId) : trigger.id,
-      from: speakerOf(trigger),
-      text: trigger.text,
-    },
-    authority,
+    ...whereStarted(first, taskId),
+    authority: adopted?.authority ?? decision.authority,
     tainted,
-    threadId,
     maxModelCalls: limits.maxModelCallsPerTask,
     ...(input.deadlineMinutes === undefined ? {} : { deadlineMs: view.nowMs + Math.round(input.deadlineMinutes * 60_000) }),
   };
+  const { threadId } = start;
   const others = otherThreads(triggers, first);
-  const draft = adopted?.row.draft ? adopted.row : null;
-  const acknowledge = stripMarkers(input.acknowledge ?? "");
+  const hops = Math.max(...triggers.map((item) => item.trigger.hops));
   const effects: RouterEffect[] = [
     ...(draft === null ? [] : goingOn(draft, view.agentName, start)),
-    ...opening(first, threadId, taskId, title, decision.id),
+    ...opening(first, threadId, taskId, wanted.title, decision.id),
     ...others.map((item): RouterEffect => subscribeTo(item, taskId, decision.id)),
     ...(adopted === null ? [{ kind: "start" as const, taskId, input: start }] : draft === null ? [adopt(start)] : []),
-    ...(adopted === null ? [] : [tellTheirs(start, trigger, decision.id)]),
-    ...rootRest(triggers, first, taskId, authority),
-    ...(acknowledge === ""
-      ? []
-      : [
-          postEffect(decision.id, { ...withTask(whereAsked(trigger), threadId), hops }, "reply", acknowledge, {
-            taskId,
-            part: "acknowledge",
-          }),
-        ]),
+    ...(adopted === null ? [] : [tellTheirs(start, first.trigger, decision.id)]),
+    ...rootRest(triggers, first, taskId, start.authority),
+    ...acknowledged(stripMarkers(input.acknowledge ?? ""), start, { ...whereAsked(first.trigger), hops }),
+    ...ended.map((row) => endSpeculation(row, view.agentName, "a person asked, and has a task of their own")),
   ];
-  const fresh = freshTask(start, first, { machine: machine?.name ?? null, hops, nowMs: view.nowMs });
+  const fresh = freshTask(start, first, { machine: wanted.machine?.name ?? null, hops, nowMs: view.nowMs });
   const known = adopted?.task ?? fresh;
   const { line, machine: at, startedMs } = known;
   const { status, endedMs } = draft === null ? known : { status: "running" as const, endedMs: null };
@@ -150,13 +130,12 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
     tainted: tainted || adopted?.task.tainted === true,
     ...{ status, line, machine: at, startedMs, endedMs },
   };
-  const ended = adoption.what === "instead" ? adoption.rows : [];
   return {
     decision: {
       ...decision,
       taskId,
       threadId,
-      effects: [...effects, ...ended.map((row) => endSpeculation(row, view.agentName, "a person asked, and has a task of their own"))],
+      effects,
       newTask,
       // After its own start, which may still be on its way.
       ...(adopted === null ? {} : { chain: adopted.row.decisionId, adopted: adopted.row.taskId }),
@@ -167,6 +146,31 @@ export function planDispatch(view: DispatchView, input: DispatchInput, settled: 
 }
 
 type Wanted = { title: string; goal: string; profile: string; machine: KnownMachine | null };
+
+/** The work in words, who does it and where; or why it cannot be done like this. */
+function wantedOf(view: DispatchView, input: DispatchInput): Wanted | { refused: string } {
+  const machine = chooseMachine(view.machines, input.machine, input.workspace);
+  if (machine !== null && "problem" in machine) return { refused: machine.problem };
+  const profile = chooseProfile(view.profiles ?? [{ name: defaultProfile }], input.profile);
+  if ("problem" in profile) return { refused: profile.problem };
+  const title = excerpt(stripMarkers(input.title).replace(/\s+/g, " "), 120);
+  const goal = stripMarkers(input.goal);
+  if (title === "" || goal === "") return { refused: "A dispatch needs a title and a goal in words." };
+  return { title, goal, profile: profile.name, machine };
+}
+
+/** In the thread of what is asked; of a root, in a topic of its own, where the asking row has an id of its own. */
+function whereStarted(first: QueuedTrigger, taskId: string): Pick<TaskStart, "threadId" | "quote"> {
+  const { trigger, threadId } = first;
+  const quote = { triggerId: trigger.id, from: speakerOf(trigger), text: trigger.text };
+  if (!isRoot(first)) return { threadId, quote };
+  const topic = threadIdOf(trigger.source, trigger.place, `topic:${taskId}`);
+  return { threadId: topic, quote: { ...quote, triggerId: triggerIdOf(trigger.source, trigger.deliveryId, topic) } };
+}
+
+/** People hear that it begins, where its task is. */
+const acknowledged = (words: string, { taskId, threadId, decisionId }: TaskStart, to: Destination): RouterEffect[] =>
+  words === "" ? [] : [postEffect(decisionId, withTask(to, threadId), "reply", words, { taskId, part: "acknowledge" })];
 
 const startOf = (
   { title, goal, profile, machine }: Wanted,
