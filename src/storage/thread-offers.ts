@@ -6,6 +6,7 @@ import { decideOn, readOf, releasedBefore, releasedByItself } from "../core/offe
 import { plainLine, revealed, visible } from "../core/structured.ts";
 import { webSource } from "../core/thread.ts";
 import { boardName, type Env } from "../env.ts";
+import type { BoardChange } from "../protocol/board.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -111,48 +112,49 @@ function newsOf(view: OfferView, told: Told): { task: boolean; board: "notice" |
 }
 
 /** Tells everybody who waits; what fails is told again with the next deadline. Returns when that is. */
-export async function tellOffers(room: ThreadRoom, env: Pick<Env, "BOARD" | "WORKER_SESSION">, nowMs: number): Promise<number | undefined> {
-  const { offers } = room.store;
-  let nextMs: number | undefined;
-  for (const { view, told } of offers.untold()) {
-    const { outbound, from } = view.offer;
-    if (view.state === "held" && nowMs >= view.untilMs) {
-      room.commit((atMs) => {
-        offers.decided(outbound.id, "expired", outOfTime, "time", "nobody decided", atMs);
-        room.armOffers(atMs);
-      });
-      nextMs = nowMs;
-      continue;
-    }
-    const news = newsOf(view, told);
-    if (news.next !== told) {
-      if (news.task) await tellTask(env, view);
-      if (news.board !== null) {
-        const change =
-          news.board === "done"
-            ? ({ kind: "notice_done", id: outbound.id } as const)
-            : ({
-                kind: "notice",
-                notice: {
-                  id: outbound.id,
-                  atMs: view.atMs,
-                  kind: "offer",
-                  text: `${view.offer.title}\n\n${readOf(view.offer)}`,
-                  threadId: outbound.threadId,
-                  taskId: from.taskId,
-                },
-              } as const);
-        await withTimeout(env.BOARD.getByName(boardName).change([change]), callTimeoutMs, "The board");
-      }
-      offers.setTold(outbound.id, news.next);
-    }
-    const dueMs = news.next === null ? undefined : news.next === "held" ? view.untilMs : nowMs + limits.heartbeatMs;
-    if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+export async function tellOffers(room: ThreadRoom, env: Listeners, nowMs: number): Promise<number | null> {
+  const dues: number[] = [];
+  for (const { view, told } of room.store.offers.untold()) {
+    const dueMs = await tellOffer(room, env, view, told, nowMs);
+    if (dueMs !== null) dues.push(dueMs);
   }
-  return nextMs;
+  return dues.length === 0 ? null : Math.min(...dues);
 }
 
-async function tellTask(env: Pick<Env, "WORKER_SESSION">, view: OfferView): Promise<void> {
+type Listeners = Pick<Env, "BOARD" | "WORKER_SESSION">;
+
+/** Returns when there is more to tell of it; null when everybody knows all. */
+async function tellOffer(room: ThreadRoom, env: Listeners, view: OfferView, told: Told, nowMs: number): Promise<number | null> {
+  const { offers } = room.store;
+  const { id } = view.offer.outbound;
+  if (view.state === "held" && nowMs >= view.untilMs) {
+    room.commit((atMs) => {
+      offers.decided(id, "expired", outOfTime, "time", "nobody decided", atMs);
+      room.armOffers(atMs);
+    });
+    return nowMs;
+  }
+  const news = newsOf(view, told);
+  if (news.next !== told) {
+    if (news.task) await tellTask(env, view);
+    if (news.board !== null) await tellBoard(env, view, news.board);
+    offers.setTold(id, news.next);
+  }
+  if (news.next === null) return null;
+  return news.next === "held" ? view.untilMs : nowMs + limits.heartbeatMs;
+}
+
+async function tellBoard(env: Listeners, { offer, atMs }: OfferView, what: "notice" | "done"): Promise<void> {
+  const { id, threadId } = offer.outbound;
+  const text = `${offer.title}\n\n${readOf(offer)}`;
+  const change: BoardChange =
+    what === "done"
+      ? { kind: "notice_done", id }
+      : { kind: "notice", notice: { id, atMs, kind: "offer", text, threadId, taskId: offer.from.taskId } };
+  await withTimeout(env.BOARD.getByName(boardName).change([change]), callTimeoutMs, "The board");
+}
+
+async function tellTask(env: Listeners, view: OfferView): Promise<void> {
   const { taskId } = view.offer.from;
   try {
     await withTimeout(env.WORKER_SESSION.getByName(taskId).offerMoved(view), callTimeoutMs, taskId);

@@ -183,21 +183,19 @@ export class ThreadRoom {
   }
 
   async #tellOffers(): Promise<void> {
-    const dueMs = await tellOffers(this, this.#env, Date.now());
-    const againMs = await this.#listOffers();
-    const nextMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, againMs ?? Number.POSITIVE_INFINITY);
-    this.alarms.set("offers", Number.isFinite(nextMs) ? nextMs : null);
+    const dues = [await tellOffers(this, this.#env, Date.now()), await this.#listOffers()].filter((dueMs) => dueMs !== null);
+    this.alarms.set("offers", dues.length === 0 ? null : Math.min(...dues));
   }
 
   /** [O11] The list of what waits may lag: while D1 is away, tasks and consoles hear of offers all the same. Returns when to try again. */
-  async #listOffers(): Promise<number | undefined> {
+  async #listOffers(): Promise<number | null> {
     const threadId = this.store.about()?.threadId;
-    if (threadId === undefined || this.store.mark("offers.unlisted") === 0) return undefined;
+    if (threadId === undefined || this.store.mark("offers.unlisted") === 0) return null;
     const held = this.store.offers.held();
     this.store.setMark("offers.unlisted", 0);
     try {
       await withTimeout(listHeldOffers(this.#env.DB, threadId, held), callTimeoutMs, "D1");
-      return undefined;
+      return null;
     } catch (error) {
       this.store.setMark("offers.unlisted", 1);
       logFault("thread.offers", error, { thread: threadId });
