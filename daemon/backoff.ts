@@ -1,4 +1,5 @@
 // When the daemon dials again after a connection ended, and when it must not. Pure; `random` is a parameter.
+import { retryAfterMs } from "../src/core/retry-after.ts";
 import { daemonClose } from "../src/protocol/daemon-frames.ts";
 import { limits } from "../src/protocol/limits.ts";
 
@@ -12,15 +13,6 @@ export type ConnectionEnd =
 export type NextStep = { kind: "retry"; waitMs: number; say: string } | { kind: "stop"; say: string };
 
 const enrolAgain = "enrol it again with: npm run daemon -- enroll URL CODE";
-const maxRetryAfterMs = 60 * 60_000;
-
-/** `Retry-After` in seconds or as a date. */
-export function retryAfterMs(header: string | null, nowMs: number): number {
-  if (header === null) return 0;
-  const isDate = /[a-z]/i.test(header);
-  const ms = isDate ? Date.parse(header) - nowMs : Number(header) * 1000;
-  return Number.isFinite(ms) ? Math.min(maxRetryAfterMs, Math.max(0, ms)) : 0;
-}
 
 /** Full jitter: anything between 0 and the doubling cap. */
 export const jitterMs = (attempt: number, random: number): number =>

@@ -1,19 +1,15 @@
 // What went wrong at a model provider, as a fault with its retry hint and a sentence that says what to do.
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from "ai";
+import { capped, retryAfterMs } from "../core/retry-after.ts";
 import type { ModelConfig } from "../env.ts";
 import { Fault, messageOf } from "../protocol/fault.ts";
 
-const maxRetryAfterMs = 60 * 60_000;
 const maxDetailChars = 200;
 
-/** Seconds, milliseconds or a date, as providers send it; undefined when none of them. */
-function retryAfterMsOf(headers: Record<string, string> | undefined, nowMs: number): number | undefined {
-  const exact = Number(headers?.["retry-after-ms"]);
-  if (headers?.["retry-after-ms"] && Number.isFinite(exact) && exact >= 0) return Math.min(exact, maxRetryAfterMs);
-  const text = headers?.["retry-after"]?.trim();
-  if (!text) return undefined;
-  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs;
-  return Number.isFinite(ms) ? Math.min(Math.max(0, Math.ceil(ms)), maxRetryAfterMs) : undefined;
+/** Some providers say it in milliseconds too. */
+function waitOf(headers: Record<string, string> = {}): number | undefined {
+  const exact = Number(headers["retry-after-ms"] || Number.NaN);
+  return (exact >= 0 ? capped(exact) : undefined) ?? retryAfterMs(headers["retry-after"], Date.now());
 }
 
 /** Every error of a call becomes a `Fault`; what we do not know is ours (`internal`, never retried). */
@@ -45,8 +41,8 @@ const unreachable = (host: string, cause: unknown): Fault =>
 
 function apiFault(error: APICallError, config: ModelConfig, host: string): Fault {
   const status = error.statusCode;
-  const retryAfterMs = retryAfterMsOf(error.responseHeaders, Date.now());
-  const passing = { cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const waitMs = waitOf(error.responseHeaders);
+  const passing = { cause: error, ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }) };
   if (status === undefined) return unreachable(host, error);
   // The body's text is not shown with these: providers repeat parts of the key in it.
   if (config.provider === "workers-ai" && status === 403)
