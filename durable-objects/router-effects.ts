@@ -8,7 +8,7 @@ import { faultPoint } from "../src/fault-point.ts";
 import { logFault } from "../src/log-fault.ts";
 import { asFault, messageOf } from "../src/protocol/fault.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { withTimeout } from "../src/timeout.ts";
 import { applyEffect } from "./router-apply.ts";
 
 const callTimeoutMs = 30_000;

@@ -33,7 +33,7 @@ import type { ThreadRow } from "../src/protocol/thread.ts";
 import { policiesInForce } from "../src/storage/policies.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import type { RouterSpeculations } from "../src/storage/router-speculations.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { withTimeout } from "../src/timeout.ts";
 
 const shown = 100;
 const readTimeoutMs = 5_000;

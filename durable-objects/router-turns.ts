@@ -9,7 +9,7 @@ import { logFault } from "../src/log-fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model } from "../src/protocol/model.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { withTimeout } from "../src/timeout.ts";
 import type { RouterEffects } from "./router-effects.ts";
 import { RouterModel } from "./router-model.ts";
 import { type Observed, type PickedTurn, RouterSteps } from "./router-steps.ts";

@@ -20,7 +20,7 @@ import { draftPlace } from "../src/storage/thread-drafts.ts";
 import { decideOffer, takeOffer } from "../src/storage/thread-offers.ts";
 import { ThreadRoom } from "../src/storage/thread-room.ts";
 import { readThread, ThreadStore } from "../src/storage/thread-store.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { withTimeout } from "../src/timeout.ts";
 import { carrierIn, inManner, pagePorts } from "./thread-ports.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];

@@ -12,9 +12,9 @@ import { limits } from "../src/protocol/limits.ts";
 import type { Offer } from "../src/protocol/offer.ts";
 import type { DeliveredRow } from "../src/protocol/thread.ts";
 import { askerOf, indexTask } from "../src/storage/task-index.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
 import { WakeList } from "../src/storage/wake-list.ts";
 import type { StoredEffect, WorkerStore } from "../src/storage/worker-store.ts";
+import { withTimeout } from "../src/timeout.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { answerRead } from "./worker-reads.ts";
 

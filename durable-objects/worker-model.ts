@@ -11,8 +11,8 @@ import type { Model, ModelMessage, ModelReply } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import type { Replayed } from "../src/protocol/rpc.ts";
 import type { EventLog } from "../src/storage/event-log.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
 import type { WorkerStore } from "../src/storage/worker-store.ts";
+import { withTimeout } from "../src/timeout.ts";
 
 /** The provider's own timeout comes first; this one is for a provider that ignores it. */
 const callGraceMs = 5_000;

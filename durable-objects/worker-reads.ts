@@ -6,7 +6,7 @@ import { asFault, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import { putArtifact } from "../src/storage/artifacts.ts";
 import { recallObject } from "../src/storage/recall.ts";
-import { withTimeout } from "../src/storage/timeout.ts";
+import { withTimeout } from "../src/timeout.ts";
 
 /**
  * [W17] The answer of a read. One that is longer than `chars` is kept whole: whoever reads the copy by its id may hear what it is a copy

@@ -5,7 +5,7 @@ import { logFault } from "../log-fault.ts";
 import { version } from "../protocol/version.ts";
 import { type Fact, factNames, readFacts } from "../storage/facts.ts";
 import { migrated } from "../storage/migrations.ts";
-import { withTimeout } from "../storage/timeout.ts";
+import { withTimeout } from "../timeout.ts";
 
 const timeoutMs = 3_000;
 

@@ -15,7 +15,7 @@ import { putArtifact } from "../storage/artifacts.ts";
 import { rulesInForce } from "../storage/gate-rules.ts";
 import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { gatherRecent } from "../storage/recent-triggers.ts";
-import { withTimeout } from "../storage/timeout.ts";
+import { withTimeout } from "../timeout.ts";
 import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
 import { noteRepeat, remember, takenBefore } from "./repeats.ts";
 

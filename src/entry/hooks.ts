@@ -23,7 +23,7 @@ import { rulesInForce } from "../storage/gate-rules.ts";
 import { migrated } from "../storage/migrations.ts";
 import { admit, shareLimits } from "../storage/rate-limits.ts";
 import { gatherRecent } from "../storage/recent-triggers.ts";
-import { withTimeout } from "../storage/timeout.ts";
+import { withTimeout } from "../timeout.ts";
 import { afterwards, headerOf, parseJson, readBody } from "./hook-body.ts";
 import { isNoted, noteHook } from "./redelivery.ts";
 import { type Answered, noteRepeat, remember, takenBefore } from "./repeats.ts";

@@ -7,7 +7,7 @@ import { logFault } from "../log-fault.ts";
 import type { ThreadId, TriggerId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { Comer } from "../storage/rate-limits.ts";
-import { withTimeout } from "../storage/timeout.ts";
+import { withTimeout } from "../timeout.ts";
 
 /** What a door answers of a trigger. */
 export type Answered = { id: TriggerId; outcome: string; verdict: string; reason: string };

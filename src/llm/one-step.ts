@@ -5,6 +5,7 @@ import type { ModelConfig } from "../env.ts";
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelUsage } from "../protocol/model.ts";
+import { abortAfter } from "../timeout.ts";
 import { modelFault, streamFault } from "./model-fault.ts";
 
 type ChatModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
@@ -32,20 +33,18 @@ export function oneStepModel(client: Client, config: ModelConfig, inspect?: () =
     async call(request, options) {
       if (config.problem !== null) throw new Fault("bad_input", config.problem, { retry: "never" });
       const timeoutMs = Math.min(options.timeoutMs, config.timeoutMs);
-      // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
-      const limit = new AbortController();
-      const timer = setTimeout(() => limit.abort(), timeoutMs);
-      void options.unwanted?.then(() => limit.abort());
-      try {
-        const { model, options: asked } = client(request, limit.signal);
-        const { maxOutputTokens } = request;
-        const call = { ...asked, maxOutputTokens, abortSignal: limit.signal, includeRawChunks: inspect !== undefined };
-        return checked(await readReply(model, call, inspect?.(), options.onPiece));
-      } catch (error) {
-        throw modelFault(error, config, limit.signal.aborted, timeoutMs);
-      } finally {
-        clearTimeout(timer);
-      }
+      return abortAfter(timeoutMs, async (limit) => {
+        const { signal } = limit;
+        void options.unwanted?.then(() => limit.abort());
+        try {
+          const { model, options: asked } = client(request, signal);
+          const { maxOutputTokens } = request;
+          const call = { ...asked, maxOutputTokens, abortSignal: signal, includeRawChunks: inspect !== undefined };
+          return checked(await readReply(model, call, inspect?.(), options.onPiece));
+        } catch (error) {
+          throw modelFault(error, config, signal.aborted, timeoutMs);
+        }
+      });
     },
   };
 }

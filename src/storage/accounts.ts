@@ -4,10 +4,10 @@ import { drizzle } from "drizzle-orm/d1";
 import { putNewest } from "../core/newest.ts";
 import { Fault } from "../protocol/fault.ts";
 import type { PersonId } from "../protocol/ids.ts";
+import { withTimeout } from "../timeout.ts";
 import { accounts } from "./d1-schema.ts";
 import { migrated } from "./migrations.ts";
 import { personById } from "./people.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** A door waits for this while its sender waits for the door. */
 const recordsTimeoutMs = 2_000;

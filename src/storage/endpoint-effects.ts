@@ -3,9 +3,9 @@ import { nobody } from "../core/audience.ts";
 import type { Machine } from "../core/command-ledger.ts";
 import { boardName, type Env, readConfig, routerName } from "../env.ts";
 import { faultPoint } from "../fault-point.ts";
+import { withTimeout } from "../timeout.ts";
 import type { CommandRows, OwedEffect } from "./command-rows.ts";
 import type { OutputStore } from "./output.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** A receiver that hangs may not hold up the news for the others; what it gets again is harmless. */
 const receiverTimeoutMs = 60_000;

@@ -2,8 +2,8 @@
 
 import { logFault } from "../log-fault.ts";
 import { asFault, Fault } from "../protocol/fault.ts";
+import { withTimeout } from "../timeout.ts";
 import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** Longer than any sane statement: whoever waits at a door should hear that it does not work. */
 const d1TimeoutMs = 8_000;

@@ -2,8 +2,8 @@
 // can hold while D1 is away.
 
 import { logFault } from "../log-fault.ts";
+import { withTimeout } from "../timeout.ts";
 import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** For so long a change that another isolate saved may be unknown here. */
 const knownForMs = 10_000;

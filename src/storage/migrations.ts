@@ -8,7 +8,7 @@ import marks from "../../migrations/0005_marks.sql";
 import heldOffers from "../../migrations/0006_held-offers.sql";
 import savedIn from "../../migrations/0007_saved-in.sql";
 import { Fault } from "../protocol/fault.ts";
-import { withTimeout } from "./timeout.ts";
+import { withTimeout } from "../timeout.ts";
 
 /** Every migration, in order. A new file is one import and one line here. */
 const migrations: readonly { name: string; sql: string }[] = [

@@ -17,8 +17,8 @@ import type { FaultPoint } from "../fault-point.ts";
 import type { ThreadEvent } from "../protocol/events.ts";
 import { asFault, messageOf } from "../protocol/fault.ts";
 import type { OutboundIntent, OutboundState } from "../protocol/thread.ts";
+import { withTimeout } from "../timeout.ts";
 import type { EventLog } from "./event-log.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** A channel's side of the ledger, bound to this thread. */
 export type Carrier = {

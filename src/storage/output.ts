@@ -2,8 +2,8 @@
 import type { SettledCommand } from "../protocol/command.ts";
 import { Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
+import { withTimeout } from "../timeout.ts";
 import { commandOutputType, getArtifact, putArtifact } from "./artifacts.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** A put that hangs may not hold up every later one. */
 const putTimeoutMs = 30_000;

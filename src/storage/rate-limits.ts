@@ -7,8 +7,8 @@ import { type Bucket, placeLimits, type RateLimit, type Sender, scaled, sourceLi
 import { logFault } from "../log-fault.ts";
 import type { LimitedPlace } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
+import { withTimeout } from "../timeout.ts";
 import { migrated } from "./migrations.ts";
-import { withTimeout } from "./timeout.ts";
 
 const shareEveryMs = 10_000;
 const readTimeoutMs = 1_000;

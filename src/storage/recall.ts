@@ -10,8 +10,8 @@ import { limits } from "../protocol/limits.ts";
 import type { OfferView } from "../protocol/offer.ts";
 import type { Note, Report } from "../protocol/task.ts";
 import type { ThreadRow } from "../protocol/thread.ts";
+import { withTimeout } from "../timeout.ts";
 import { getArtifact } from "./artifacts.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** `audience`: who may read it (see core/audience.ts); absent for what is no conversation's: machines. */
 export type Recalled = { text: string; tainting: boolean; audience?: string };

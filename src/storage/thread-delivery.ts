@@ -7,10 +7,10 @@ import { Fault } from "../protocol/fault.ts";
 import type { TaskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
 import type { WidgetServerFrame } from "../protocol/widget-frames.ts";
+import { withTimeout } from "../timeout.ts";
 import type { AlarmMux, DeadlineHandler } from "./alarm-mux.ts";
 import { Pump } from "./pump.ts";
 import type { ThreadAbout, ThreadStore } from "./thread-store.ts";
-import { withTimeout } from "./timeout.ts";
 
 /** Longer than any durable write of the other side. */
 export const callTimeoutMs = 15_000;

@@ -14,11 +14,11 @@ import type { Offer, OfferView, ReleasePolicy } from "../protocol/offer.ts";
 import type { Principal } from "../protocol/principal.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
+import { withTimeout } from "../timeout.ts";
 import type { Told } from "./offer-store.ts";
 import { say } from "./thread-changes.ts";
 import { callTimeoutMs } from "./thread-delivery.ts";
 import type { ThreadRoom } from "./thread-room.ts";
-import { withTimeout } from "./timeout.ts";
 
 type Input<M extends keyof ThreadRpc> = Parameters<ThreadRpc[M]>[0];
 

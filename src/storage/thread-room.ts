@@ -11,6 +11,7 @@ import { asFault, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OutboundIntent } from "../protocol/thread.ts";
 import type { WidgetRow, WidgetServerFrame } from "../protocol/widget-frames.ts";
+import { withTimeout } from "../timeout.ts";
 import { AlarmMux } from "./alarm-mux.ts";
 import { fromD1 } from "./from-d1.ts";
 import { listHeldOffers } from "./held-offers.ts";
@@ -25,7 +26,6 @@ import { tellOffers } from "./thread-offers.ts";
 import { type Act, wordOn } from "./thread-page.ts";
 import { firstLookMs, lookAtReactions } from "./thread-reactions.ts";
 import { type ThreadAbout, ThreadStore } from "./thread-store.ts";
-import { withTimeout } from "./timeout.ts";
 import { WakeList } from "./wake-list.ts";
 
 /** After the first row of a burst: one deadline, one entry in the index and one word to the router for all of them. */

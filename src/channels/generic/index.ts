@@ -1,15 +1,17 @@
 // The two channels of the generic webhook, outbound: a signed POST to the address of the team's own bridge, which says the source that
 // it is for. The outbound id is the idempotency key; a GET with `?id=` asks whether the bridge has it.
 import * as z from "zod/mini";
+import { retryAfterMs } from "../../core/retry-after.ts";
 import type { Config } from "../../env.ts";
-import { Fault } from "../../protocol/fault.ts";
+import { Fault, type Retry } from "../../protocol/fault.ts";
 import type { Channel, OutboundMessage } from "../channel.ts";
+import { type Answer, ask } from "../http.ts";
 import type { SignedSource } from "./parse.ts";
 import { signHeaders } from "./sign.ts";
 
 const timeoutMs = 10_000;
-const retryAfterDefaultMs = 30_000;
-const retryAfterCapMs = 60 * 60_000;
+const waitDefaultMs = 30_000;
+const who = "The address in GENERIC_REPLY_URL";
 
 const answerBody = z.object({ id: z.optional(z.union([z.string(), z.number()])) });
 
@@ -31,12 +33,12 @@ const channelFor = (source: SignedSource): Channel => ({
     const answer = await callBridge(config, id, "POST", JSON.stringify(said));
     // 409: the bridge knows the id, so an earlier attempt arrived after all.
     if (answer.status !== 409 && !answer.ok) throw faultOf(answer, "unknown");
-    return { providerId: await providerIdOf(answer, id, "unknown") };
+    return { providerId: providerIdOf(answer, id, "unknown") };
   },
 
   async find({ outbound }, config) {
     const answer = await callBridge(config, outbound.id, "GET", null);
-    if (answer.ok) return { providerId: await providerIdOf(answer, outbound.id, "later") };
+    if (answer.ok) return { providerId: providerIdOf(answer, outbound.id, "later") };
     // Without a look-up of its own the bridge still has the idempotency key: sending again cannot double anything.
     if ([404, 405, 501].includes(answer.status)) return null;
     throw faultOf(answer, "later");
@@ -60,7 +62,7 @@ function whereOf(threadKey: OutboundMessage["threadKey"]): Record<string, string
   }
 }
 
-async function callBridge(config: Config, id: string, method: "GET" | "POST", body: string | null): Promise<Response> {
+async function callBridge(config: Config, id: string, method: "GET" | "POST", body: string | null): Promise<Answer> {
   const { replyUrl, webhookSecret } = config.generic;
   if (replyUrl === null)
     throw new Fault("unauthorised", "GENERIC_REPLY_URL is missing: without it nothing can be said to where signed messages come from.");
@@ -70,41 +72,14 @@ async function callBridge(config: Config, id: string, method: "GET" | "POST", bo
   const url = new URL(replyUrl);
   if (method === "GET") url.searchParams.set("id", id);
   const bytes = Uint8Array.from(new TextEncoder().encode(body ?? ""));
-  const headers = await signHeaders(webhookSecret, id, bytes, Date.now());
-  // Not AbortSignal.timeout: its timer would keep the calling object awake after the answer.
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), timeoutMs);
-  try {
-    const answer = await fetch(url, {
-      method,
-      headers: {
-        ...headers,
-        "user-agent": "switchyard",
-        ...(body === null ? {} : { "content-type": "application/json", "idempotency-key": id }),
-      },
-      ...(body === null ? {} : { body: bytes }),
-      // A signed text must not follow a redirect to another host.
-      redirect: "manual",
-      signal: abort.signal,
-    });
-    // Read here, so that an answer that breaks off is no success.
-    return new Response(await answer.text(), { status: answer.status, headers: answer.headers });
-  } catch (error) {
-    const message = abort.signal.aborted
-      ? `The address in GENERIC_REPLY_URL did not answer within ${timeoutMs / 1000} seconds.`
-      : "The address in GENERIC_REPLY_URL could not be reached.";
-    throw new Fault(abort.signal.aborted ? "timeout" : "unavailable", message, {
-      retry: method === "POST" ? "unknown" : "later",
-      cause: error,
-    });
-  } finally {
-    clearTimeout(timer);
-  }
+  const signed = await signHeaders(webhookSecret, id, bytes, Date.now());
+  const headers = { ...signed, ...(body === null ? {} : { "content-type": "application/json", "idempotency-key": id }) };
+  return ask(who, url, { method, headers, body: body === null ? undefined : bytes }, timeoutMs);
 }
 
 /** The bridge may name what it made, in JSON; else our own id stands for it. Half an answer is none. */
-async function providerIdOf(answer: Response, id: string, unseen: "unknown" | "later"): Promise<string> {
-  const text = (await answer.text()).trim();
+function providerIdOf(answer: Answer, id: string, unseen: Retry): string {
+  const text = answer.text.trim();
   if (!text.startsWith("{")) return id;
   try {
     const parsed = answerBody.safeParse(JSON.parse(text));
@@ -114,12 +89,11 @@ async function providerIdOf(answer: Response, id: string, unseen: "unknown" | "l
   }
 }
 
-function faultOf({ status, headers }: Response, unseen: "unknown" | "later"): Fault {
+function faultOf({ status, headers }: Answer, unseen: Retry): Fault {
   const at = "the address in GENERIC_REPLY_URL";
   if (status === 429 || status === 503) {
-    const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-    const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? Math.min(retryAfterCapMs, seconds * 1000) : retryAfterDefaultMs;
-    return new Fault(status === 429 ? "rate_limited" : "unavailable", `Asked to wait by ${at}.`, { retryAfterMs });
+    const waitMs = retryAfterMs(headers.get("retry-after"), Date.now()) ?? waitDefaultMs;
+    return new Fault(status === 429 ? "rate_limited" : "unavailable", `Asked to wait by ${at}.`, { retryAfterMs: waitMs });
   }
   if (status >= 500) return new Fault("unavailable", `There is a fault (${status}) at ${at}.`, { retry: unseen });
   if (status === 401 || status === 403)
