@@ -40,16 +40,13 @@ export const rulesInForce = (db: D1Database, nowMs: number): Promise<GateRules> 
  */
 export async function saveRules(db: D1Database, edited: GateRules, by: string, nowMs: number): Promise<GateRules> {
   const checked = checkRules(edited.rules);
-  const saved = await db
+  const rules: GateRules = { version: edited.version + 1, rules: checked };
+  const insert = db
     .prepare(
       "INSERT INTO gate_rules (version, rules, saved_by, saved_ms) SELECT ?1 + 1, ?2, ?3, ?4 WHERE (SELECT COALESCE(MAX(version), 0) FROM gate_rules) = ?1",
     )
-    .bind(edited.version, JSON.stringify(checked), by, nowMs)
-    .run();
-  if (saved.meta.changes !== 1)
-    throw new Fault("conflict", "Somebody else saved rules meanwhile. Look at the newest version and make your change again.");
-  const rules: GateRules = { version: edited.version + 1, rules: checked };
-  inForce.changed(db, rules);
+    .bind(edited.version, JSON.stringify(checked), by, nowMs);
+  await inForce.save(db, insert, "rules", rules);
   return rules;
 }
 

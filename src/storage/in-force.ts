@@ -2,6 +2,7 @@
 // can hold while D1 is away.
 
 import { logFault } from "../log-fault.ts";
+import { Fault } from "../protocol/fault.ts";
 import { withTimeout } from "../timeout.ts";
 import { migrated } from "./migrations.ts";
 
@@ -45,6 +46,17 @@ export class InForce<T extends object> {
       if (away === null) throw error;
       return away;
     }
+  }
+
+  /**
+   * Runs what inserts the next version of something; `conflict` when it inserts nothing, since another was saved after the one that was
+   * edited. `what`: how people call it.
+   */
+  async save(db: D1Database, insert: D1PreparedStatement, what: string, value?: T): Promise<void> {
+    const { meta } = await insert.run();
+    if (meta.changes !== 1)
+      throw new Fault("conflict", `Somebody else saved ${what} meanwhile. Look at the newest version and make your change again.`);
+    this.changed(db, value);
   }
 
   /** Another version was saved: it is in force here with the next look. `value`: all that is in force now, where the saver knows it. */

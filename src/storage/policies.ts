@@ -61,18 +61,15 @@ export async function savePolicy(
   if (input.enabled && others.length >= maxEnabled)
     throw new Fault("bad_input", `At most ${maxEnabled} policies can be on: switch one off first.`);
   const { id, version, text, enabled, speculation } = input;
-  const saved = await db
+  const insert = db
     .prepare(
       "INSERT INTO policies (id, version, text, enabled, saved_by, saved_ms, speculation, saved_in) SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6, ?7, ?8 WHERE (SELECT COALESCE(MAX(version), 0) FROM policies WHERE id = ?1) = ?2",
     )
     .bind(
       ...[id, version, text, enabled ? 1 : 0, by, nowMs],
       ...[speculation ?? null, savedIn].map((part) => (part === null ? null : JSON.stringify(part))),
-    )
-    .run();
-  if (saved.meta.changes !== 1)
-    throw new Fault("conflict", "This policy was changed meanwhile. Look at its newest version and make your change again.");
-  inForce.changed(db);
+    );
+  await inForce.save(db, insert, "this policy");
   const allows = speculation === undefined ? {} : { speculation };
   return { id, version: version + 1, text, enabled, ...allows, ...(savedIn === null ? {} : { savedIn }), savedBy: by, savedMs: nowMs };
 }

@@ -58,14 +58,11 @@ export async function saveProfile(db: D1Database, edited: Profile, by: string, n
   const strange = edited.tools.find((tool) => !Object.hasOwn(workerTools, tool));
   if (strange !== undefined)
     throw new Fault("bad_input", `There is no tool "${strange}". The tools are: ${Object.keys(workerTools).join(", ")}.`);
-  const saved = await db
+  const insert = db
     .prepare(
       "INSERT INTO profiles (name, version, body, saved_by, saved_ms) SELECT ?1, ?2 + 1, ?3, ?4, ?5 WHERE (SELECT COALESCE(MAX(version), 0) FROM profiles WHERE name = ?1) = ?2",
     )
-    .bind(next.name, edited.version, JSON.stringify(next), by, nowMs)
-    .run();
-  if (saved.meta.changes !== 1)
-    throw new Fault("conflict", "Somebody else saved this profile meanwhile. Look at the newest version and make your change again.");
-  inForce.changed(db);
+    .bind(next.name, edited.version, JSON.stringify(next), by, nowMs);
+  await inForce.save(db, insert, "this profile");
   return next;
 }

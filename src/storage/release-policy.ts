@@ -1,6 +1,5 @@
 // What the team lets leave by itself, in D1: each saved version whole, the highest in force.
 import { shippedReleasePolicy } from "../core/offer.ts";
-import { Fault } from "../protocol/fault.ts";
 import { type ReleasePolicy, releasePolicy } from "../protocol/offer.ts";
 import { InForce } from "./in-force.ts";
 
@@ -18,14 +17,11 @@ export async function readReleasePolicy(db: D1Database): Promise<ReleasePolicy> 
 /** Saves the next version; `conflict` when another was saved since the one that was edited. */
 export async function saveReleasePolicy(db: D1Database, edited: ReleasePolicy, by: string, nowMs: number): Promise<ReleasePolicy> {
   const next = { ...edited, version: edited.version + 1 };
-  const saved = await db
+  const insert = db
     .prepare(
       "INSERT INTO release_policy (version, body, saved_by, saved_ms) SELECT ?1 + 1, ?2, ?3, ?4 WHERE (SELECT COALESCE(MAX(version), 0) FROM release_policy) = ?1",
     )
-    .bind(edited.version, JSON.stringify(next), by, nowMs)
-    .run();
-  if (saved.meta.changes !== 1)
-    throw new Fault("conflict", "This was changed meanwhile. Look at the newest version and make your change again.");
-  inForce.changed(db);
+    .bind(edited.version, JSON.stringify(next), by, nowMs);
+  await inForce.save(db, insert, "this setting");
   return next;
 }
