@@ -1,8 +1,7 @@
 // The generic webhook's signature, the same in both directions: `v1=` + HMAC-SHA256 over `timestamp.id.body`, in hex.
-import { bytesToHex } from "@noble/hashes/utils.js";
+import { bytesToHex, concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { isMac, macOf } from "../mac.ts";
 
-const encoder = new TextEncoder();
 const scheme = "v1=";
 
 export type Signed = { timestamp: string; id: string; body: Uint8Array<ArrayBuffer> };
@@ -13,13 +12,7 @@ export const signatureHeaders = {
   id: "x-switchyard-id",
 } as const;
 
-function signedBytes({ timestamp, id, body }: Signed): Uint8Array<ArrayBuffer> {
-  const head = encoder.encode(`${timestamp}.${id}.`);
-  const whole = new Uint8Array(head.length + body.length);
-  whole.set(head);
-  whole.set(body, head.length);
-  return whole;
-}
+const signedBytes = ({ timestamp, id, body }: Signed): Uint8Array<ArrayBuffer> => concatBytes(utf8ToBytes(`${timestamp}.${id}.`), body);
 
 /** The three headers of a request of ours. */
 export async function signHeaders(
