@@ -1,7 +1,7 @@
 // The message of a turn and the transcript before it: what the router's model reads, from the router's own rows.
 
 import { estimateTokens } from "../src/core/context.ts";
-import { type InboxItem, pickJoining, type RouterMeta } from "../src/core/router.ts";
+import { type InboxItem, type PickedTurn, pickJoining, type RouterMeta } from "../src/core/router.ts";
 import { capObserved, policiesToShow, profilesToShow, renderJoined, renderTurn, summaryLines } from "../src/core/router-items.ts";
 import { capFacts, type Fact, turnTerms } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
@@ -15,10 +15,12 @@ import type { Policy } from "../src/protocol/policy.ts";
 import type { Lane } from "../src/protocol/principal.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
-import type { Observed, PickedTurn } from "./router-steps.ts";
 
 /** Decisions that are looked through for the summary of a new segment. */
 const lookedThrough = 200;
+
+/** A thread that moved by itself up to `headSeq`, and was looked at up to `seenSeq`. */
+export type Observed = { threadId: string; headSeq: number; seenSeq: number; line: string };
 
 export type TurnMessage = {
   turn: number;

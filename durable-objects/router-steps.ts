@@ -1,6 +1,6 @@
 // One turn of the router's model: request, answer, check, commit. An answer counts only while its epoch does.
-import type { InboxItem } from "../src/core/router.ts";
-import { decideStep, type ItemProgress, type StepOutcome, type TurnView } from "../src/core/router-decide.ts";
+import type { InboxItem, PickedTurn } from "../src/core/router.ts";
+import { decideStep, type ItemProgress, type StepOutcome } from "../src/core/router-decide.ts";
 import { afterModelAnswer } from "../src/core/router-faults.ts";
 import { policyStamp, profileStamp } from "../src/core/router-items.ts";
 import { type Fact, usedIds } from "../src/core/router-memory.ts";
@@ -28,7 +28,7 @@ import { allInForce } from "../src/storage/profiles.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterDrafts } from "./router-drafts.ts";
 import type { RouterEffects } from "./router-effects.ts";
-import { composeTurn, joinTurn, type TurnMessage } from "./router-message.ts";
+import { composeTurn, joinTurn, type Observed, type TurnMessage } from "./router-message.ts";
 import type { RouterModel } from "./router-model.ts";
 import { readAll } from "./router-reads.ts";
 
@@ -44,17 +44,18 @@ type Turn = {
   /** Ids of facts, tasks and machines that the message brought along. */
   inlined: string[];
 } & Pick<TurnMessage, "told">;
-type StepInput = Required<Pick<TurnView, "progress" | "shortened" | "heard">> & {
-  reply: ModelReply;
-  /** Those of the reply, with ids in them. */
-  calls: ModelReply["calls"];
-  reads: Map<number, ReadAnswer>;
+/** What the steps of a turn did so far, and whose words they read. */
+type Course = {
+  progress: Map<string, ItemProgress>;
+  shortened: Set<string>;
+  heard: string[];
+  used: Set<string>;
+  reads: number;
   tainted: boolean;
-  before: boolean;
 };
-export type PickedTurn = { lane: Lane; items: InboxItem[] };
-/** A thread that moved by itself up to `headSeq`, and was looked at up to `seenSeq`. */
-export type Observed = { threadId: string; headSeq: number; seenSeq: number; line: string };
+/** `calls`: those of the reply, with ids in them. */
+type Answered = { step: number; reply: ModelReply; calls: ModelReply["calls"]; reads: Map<number, ReadAnswer> };
+type Decided = { outcome: StepOutcome; said: StepMessages; undecided: number; last: boolean };
 type Step = Turn & {
   step: number;
   outcome: StepOutcome;
@@ -101,29 +102,16 @@ export class RouterSteps {
   async turn(epoch: number, picked: PickedTurn, observed: Observed[]): Promise<void> {
     const nowMs = Date.now();
     const [policies, profiles] = await Promise.all([policiesInForce(this.#env.DB, nowMs), allInForce(this.#env.DB, nowMs)]);
-    const { store } = this.#ledger;
     const { lane } = picked;
     const items = new Map(picked.items.map((item) => [item.id, item]));
     const { talk, ...composed } = composeTurn(this.#ledger, picked, observed, { policies, profiles }, this.#here());
-    const turn: Turn = {
-      epoch,
-      lane,
-      ...composed,
-      items,
-      policies,
-      profiles,
-      observed,
-    };
-    let tainted = false;
-    let progress = new Map<string, ItemProgress>();
-    const used = new Set<string>();
-    let readCount = 0;
-    const shortened = new Set<string>();
-    const heard: string[] = [];
+    const turn: Turn = { epoch, lane, ...composed, items, policies, profiles, observed };
+    const course: Course = { progress: new Map(), shortened: new Set(), heard: [], used: new Set(), reads: 0, tainted: false };
     const drafts = new RouterDrafts(this.#env.THREAD);
     for (let step = 1; ; step++) {
       const startedMs = Date.now();
       const names = namesOf(turn.turn, items.keys());
+      const { progress } = course;
       const answer = await this.#model.ask(turn, step, talk.messages, drafts.begin({ ...turn, step, progress, names }));
       if (answer === null || "error" in answer) {
         drafts.close("interrupted");
@@ -133,28 +121,19 @@ export class RouterSteps {
       const { reply } = answer;
       const calls = expandCalls(reply.calls, names);
       const reads = await readAll(this.#env, this.#ledger, turn, calls);
-      readCount += reads.size;
-      for (const id of usedIds(turn.inlined, calls)) used.add(id);
-      const before = tainted;
       const open = [...items.keys()].filter((id) => !progress.has(id));
-      tainted ||= lane === "team" && [...reads.values()].some((read) => read.tainting);
-      const { outcome, said } = this.#decide(turn, step, { reply, calls, reads, progress, shortened, heard: [...heard], tainted, before });
-      progress = outcome.progress;
-      heard.push(...[...reads.values()].flatMap((read) => read.heard));
-      for (const id of outcome.tooLong) shortened.add(id);
-      const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
-      const undecided = [...items.keys()].filter((id) => store.inbox.state(id) === "queued" && !settled.has(id)).length;
-      const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length + Number(outcome.again));
+      const { outcome, said, undecided, last } = this.#decide(turn, course, { step, reply, calls, reads });
       const kept = [...talk.takeKept(), ...said.kept];
-      const entry = { ...turn, step, outcome, reply, kept, tokens: talk.tokens, startedMs, last, open, used, reads: readCount };
-      const committed = this.#commit(entry);
+      const { used, reads: readCount } = course;
+      const taken = { ...turn, step, outcome, reply, kept, tokens: talk.tokens, startedMs, last, open, used, reads: readCount };
+      const committed = this.#commit(taken);
       drafts.replaced(committed ? postsOf(outcome.decisions) : []);
       if (!committed || last) drafts.close("dropped");
       if (!committed) return;
       await faultPoint(readConfig(this.#env).faultUrl, "router.committed");
       if (last) return;
       talk.add(said.sent, []);
-      if (!tainted) talk.add(joinTurn(this.#ledger, this.#effects.held(), { ...turn, ...this.#here(), step, undecided }));
+      if (!course.tainted) talk.add(joinTurn(this.#ledger, this.#effects.held(), { ...turn, ...this.#here(), step, undecided }));
     }
   }
 
@@ -164,21 +143,43 @@ export class RouterSteps {
     return fact === null ? [] : [fact];
   }
 
-  #decide(turn: Turn, step: number, input: StepInput): { outcome: StepOutcome; said: StepMessages } {
+  /** Decides a step, and notes in the turn's course what it read and did. */
+  #decide(turn: Turn, course: Course, { step, reply, calls, reads }: Answered): Decided {
     const { store } = this.#ledger;
-    const named = input.calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
-    const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
-    const tasks = new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task]));
-    const facts = new Map(input.calls.flatMap((call) => this.#factNamed(call.input)).map((fact) => [fact.id, fact]));
-    const speculation = this.#ledger.speculations.view(Date.now());
-    const rows = { schedules: this.#ledger.schedules.list(), proposals: store.proposals(), speculation, facts };
-    const view = { ...turn, ...this.#here(), ...rows, step, capped: input.tainted };
-    const { progress, shortened, heard } = input;
-    const outcome = decideStep({ ...view, progress, shortened, heard, tasks, machines: store.machines() }, input.calls);
+    const { tainted: before, shortened, progress } = course;
+    const read = [...reads.values()];
+    course.tainted ||= turn.lane === "team" && read.some(({ tainting }) => tainting);
+    course.reads += reads.size;
+    for (const id of usedIds(turn.inlined, calls)) course.used.add(id);
+
+    const view = { ...turn, ...this.#here(), ...this.#known(turn, calls), step, capped: course.tainted };
+    const outcome = decideStep({ ...view, progress, shortened, heard: [...course.heard] }, calls);
     const known = new Set([...turn.items.keys(), ...namesOf(turn.turn, turn.items.keys()).keys()]);
     const keptId = `kept_${turn.turn}_${step}`;
-    const said = stepMessages(input.reply, outcome, input.reads, { team: turn.lane === "team", tainted: input.before, known, keptId });
-    return { outcome, said };
+    const said = stepMessages(reply, outcome, reads, { team: turn.lane === "team", tainted: before, known, keptId });
+
+    course.progress = outcome.progress;
+    course.heard.push(...read.flatMap(({ heard }) => heard));
+    for (const id of outcome.tooLong) shortened.add(id);
+    const settled = new Set(outcome.decisions.flatMap((decision) => decision.settles));
+    const undecided = [...turn.items.keys()].filter((id) => store.inbox.state(id) === "queued" && !settled.has(id)).length;
+    const last = isLastStep(step, reads.size, undecided, outcome.tooLong.length + Number(outcome.again));
+    return { outcome, said, undecided, last };
+  }
+
+  /** What the router's rows say of that which the calls may name. */
+  #known(turn: Turn, calls: ModelReply["calls"]) {
+    const { store, schedules, speculations } = this.#ledger;
+    const named = calls.flatMap((call) => store.task(taskNamed(call.input)) ?? []);
+    const reported = [...turn.items.values()].flatMap((item) => (item.kind === "report" ? (store.task(item.report.taskId) ?? []) : []));
+    return {
+      tasks: new Map([...store.tasks(), ...named, ...reported].map((task) => [task.id, task])),
+      facts: new Map(calls.flatMap((call) => this.#factNamed(call.input)).map((fact) => [fact.id, fact])),
+      machines: store.machines(),
+      schedules: schedules.list(),
+      proposals: store.proposals(),
+      speculation: speculations.view(Date.now()),
+    };
   }
 
   /** All of a step, or nothing: void when another loop took over, or when a thread of the turn got its worker meanwhile. */

@@ -1,6 +1,6 @@
 // The router's loop: detached, under a heartbeat and a lease. Whoever wakes the object takes over a loop that died.
 import { retryAtMs } from "../src/core/alarms.ts";
-import { nextTurnMs, pickTurn } from "../src/core/router.ts";
+import { nextTurnMs, type PickedTurn, pickTurn } from "../src/core/router.ts";
 import { threadsToTell } from "../src/core/router-faults.ts";
 import { observedLine } from "../src/core/router-items.ts";
 import { tellWaiting } from "../src/core/router-plan.ts";
@@ -11,8 +11,9 @@ import type { Model } from "../src/protocol/model.ts";
 import type { RouterLedger } from "../src/storage/router-ledger.ts";
 import { withTimeout } from "../src/timeout.ts";
 import type { RouterEffects } from "./router-effects.ts";
+import type { Observed } from "./router-message.ts";
 import { RouterModel } from "./router-model.ts";
-import { type Observed, type PickedTurn, RouterSteps } from "./router-steps.ts";
+import { RouterSteps } from "./router-steps.ts";
 
 const maxDispatchWaitMs = 3_000;
 const observeTimeoutMs = 2_000;

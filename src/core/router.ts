@@ -254,16 +254,13 @@ const weightOf = (item: InboxItem, rate: number): number =>
 
 type Waits = Pick<RouterMeta, "retryAtMs" | "doubts" | "apartMs" | "tokenRate">;
 
+export type PickedTurn = { lane: Lane; items: InboxItem[] };
+
 /**
  * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps.
  * Threads whose dispatch is not applied yet are held back, and only they. [RT7] An item that the model refuses goes alone.
  */
-export function pickTurn(
-  queued: readonly InboxItem[],
-  held: ReadonlySet<string>,
-  meta: Waits,
-  nowMs: number,
-): { lane: Lane; items: InboxItem[] } | null {
+export function pickTurn(queued: readonly InboxItem[], held: ReadonlySet<string>, meta: Waits, nowMs: number): PickedTurn | null {
   const free = queued.filter((item) => !held.has(item.threadId) && nowMs >= mayGoMs({ ...item, tries: 0 }, meta));
   const [apart] = free.filter((item) => item.tries > 0).sort((a, b) => a.tries - b.tries);
   const alone = apart === undefined || nowMs < meta.apartMs ? null : { lane: apart.lane, items: [apart] };
