@@ -94,57 +94,63 @@ export const withEdit = (schedules: readonly Schedule[], edit: ScheduleEdit | un
     ? schedules
     : [...schedules.filter(({ id }) => id !== edit.schedule.id), ...(edit.what === "cancelled" ? [] : [edit.schedule])];
 
+type View = { nowMs: number; zone: string; schedules: readonly Schedule[] };
+
 /** The tool's call. Who may use it has been checked. */
-export function planSchedule(
-  view: { nowMs: number; zone: string; schedules: readonly Schedule[] },
-  input: ScheduleCall,
-  said: QueuedTrigger,
+export function planSchedule(view: View, input: ScheduleCall, said: QueuedTrigger, decision: PlannedDecision): Planned {
+  const name = stripMarkers(input.name).replace(/\s+/g, " ").trim();
+  const { threadId } = said.trigger;
+  const own = view.schedules.find((each) => each.id === scheduleIdOf(threadId, name));
+  const about = { ...decision, threadId };
+  return input.change === undefined
+    ? planSetting(view, { ...input, name }, own, said, about)
+    : planEdit(view, { change: input.change, name }, own, said, about);
+}
+
+/** The one of that name in this thread, else the only one that may be heard of here. */
+function planEdit(
+  { schedules, nowMs }: View,
+  { change, name }: { change: ScheduleChange; name: string },
+  own: Schedule | undefined,
+  { trigger }: QueuedTrigger,
   decision: PlannedDecision,
 ): Planned {
-  const { trigger } = said;
-  const name = stripMarkers(input.name).replace(/\s+/g, " ").trim();
-  const own = view.schedules.find((each) => each.id === scheduleIdOf(trigger.threadId, name));
-  const about = { ...decision, threadId: trigger.threadId };
-  if (input.change !== undefined) {
-    const reader = audienceOf(trigger);
-    const named = view.schedules.filter(
-      (each) => each.name.toLowerCase() === name.toLowerCase() && mayFlow(scheduleAudience(each), reader),
-    );
-    const known = own ?? (named.length === 1 ? named[0] : undefined);
-    if (known === undefined)
-      return {
-        refused:
-          named.length > 1
-            ? "Several have that name: change it in its own thread."
-            : `There is no schedule “${name}”; see the schedules item.`,
-      };
-    if (!atLeast(decision.authority, known.authority))
-      return { refused: `“${name}” was made by an ${known.authority}: only one can change it.` };
-    const edit = changeSchedule(known, input.change, view.nowMs);
-    if ("problem" in edit) return { refused: edit.problem };
-    return { decision: { ...about, reason: `${edit.what}: ${name}`, schedule: edit }, result: { [edit.what]: known.id } };
-  }
+  const reader = audienceOf(trigger);
+  const named = schedules.filter((each) => each.name.toLowerCase() === name.toLowerCase() && mayFlow(scheduleAudience(each), reader));
+  const known = own ?? (named.length === 1 ? named[0] : undefined);
+  if (known === undefined && named.length > 1) return { refused: "Several have that name: change it in its own thread." };
+  if (known === undefined) return { refused: `There is no schedule “${name}”; see the schedules item.` };
+  if (!atLeast(decision.authority, known.authority))
+    return { refused: `“${name}” was made by an ${known.authority}: only one can change it.` };
+  const edit = changeSchedule(known, change, nowMs);
+  if ("problem" in edit) return { refused: edit.problem };
+  return { decision: { ...decision, reason: `${edit.what}: ${name}`, schedule: edit }, result: { [edit.what]: known.id } };
+}
+
+function planSetting(
+  { schedules, zone: usual, nowMs }: View,
+  input: ScheduleCall,
+  own: Schedule | undefined,
+  { trigger }: QueuedTrigger,
+  decision: PlannedDecision,
+): Planned {
   if (input.text === undefined) return { refused: "Say in `text` what is to be done when it is due." };
-  if (own === undefined && view.schedules.length >= limits.maxSchedules)
-    return { refused: `There are ${view.schedules.length} schedules already: cancel one first.` };
-  const { at, afterMinutes, everyMinutes, cron, zone } = input;
-  const thread = {
-    threadId: trigger.threadId,
-    source: trigger.source,
-    place: trigger.place,
-    threadKey: trigger.threadKey,
-    threadTitle: trigger.threadTitle,
-  };
+  if (own === undefined && schedules.length >= limits.maxSchedules)
+    return { refused: `There are ${schedules.length} schedules already: cancel one first.` };
+  const { name, at, afterMinutes, everyMinutes, cron, zone } = input;
+  const { threadId, source, place, threadKey, threadTitle } = trigger;
+  const thread = { threadId, source, place, threadKey, threadTitle };
   const by = { role: trigger.principal.role, id: trigger.principal.id, name: trigger.principal.name };
   const time = { at, afterMinutes, everyMinutes, cron, zone };
   const text = stripMarkers(input.text);
-  const edit = setSchedule(own ?? null, { name, text, time, thread, by, authority: decision.authority }, view.zone, view.nowMs);
+  const edit = setSchedule(own ?? null, { name, text, time, thread, by, authority: decision.authority }, usual, nowMs);
   if ("problem" in edit) return { refused: edit.problem };
   const { schedule } = edit;
+  const when = timeWords(schedule);
   const next = schedule.nextMs === null ? "" : `${localTime(schedule.nextMs, schedule.zone)} (${schedule.zone})`;
   return {
-    decision: { ...about, reason: `scheduled “${name}”, ${timeWords(schedule)}; next ${next}`, schedule: edit },
-    result: { scheduled: schedule.id, when: timeWords(schedule), next },
+    decision: { ...decision, reason: `scheduled “${name}”, ${when}; next ${next}`, schedule: edit },
+    result: { scheduled: schedule.id, when, next },
   };
 }
 

@@ -15,6 +15,7 @@ import {
   releasedStep,
   type TaskState,
   type WorkerCommand,
+  type WorkerEffect,
 } from "./worker-state.ts";
 
 /** [W29] Whoever has the task's authority may decide about it; a person below the team about what they asked for themselves, and nothing else. */
@@ -138,29 +139,29 @@ export function endTask(
     nowMs,
   });
   for (const { endpointId, commandId } of open) change.effects.push({ effect: "stop", endpointId, commandId, why: "its task has ended" });
-  for (const child of task.children)
-    if (child.open && end.status !== "cancelled")
-      change.effects.push({
-        effect: "cancel_child",
-        taskId: child.taskId,
-        by: onBehalf(task, "its parent task"),
-        reason: "its parent has ended",
-      });
-  // What is held may still be released after a good end; a stop takes it back.
-  if (end.status === "cancelled")
-    for (const { id, stage } of task.offers)
-      if (stage === "held" || stage === "proposed")
-        change.effects.push({
-          effect: "withdraw",
-          threadId: ownerOf(id, "thr") ?? "",
-          outboundId: id,
-          by: onBehalf(task, "its task"),
-          reason: "its task was stopped",
-        });
+  // Whoever stops a task stops its children with it. What is held may still be released after a good end; a stop takes it back.
+  if (end.status === "cancelled") change.effects.push(...withdrawals(task));
+  else change.effects.push(...childrensEnds(task));
   task.backlog = [];
   releaseRows(change, pending);
   for (const threadId of task.threads) change.effects.push({ effect: "unsubscribe", threadId, reason: `the task is ${end.status}` });
 }
+
+const childrensEnds = (task: TaskState): WorkerEffect[] =>
+  task.children
+    .filter(({ open }) => open)
+    .map(({ taskId }) => ({ effect: "cancel_child", taskId, by: onBehalf(task, "its parent task"), reason: "its parent has ended" }));
+
+const withdrawals = (task: TaskState): WorkerEffect[] =>
+  task.offers
+    .filter(({ stage }) => stage === "held" || stage === "proposed")
+    .map(({ id }) => ({
+      effect: "withdraw",
+      threadId: ownerOf(id, "thr") ?? "",
+      outboundId: id,
+      by: onBehalf(task, "its task"),
+      reason: "its task was stopped",
+    }));
 
 /** Rows of an ended task: the router decides on those that it would have decided on; after a cancel they are only recorded. */
 export function releaseRows(change: Change, pending: readonly InboxRow[]): void {
