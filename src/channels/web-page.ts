@@ -45,57 +45,67 @@ const freshRows = 200;
 const shownTopics = 30;
 
 /** Takes a message or a button; the answer goes out only after the durable write. */
-export async function answerFrame(
-  ports: PagePorts,
-  principal: Principal,
-  frame: SendFrame | ActFrame | AmendFrame,
-  nowMs: number,
-): Promise<WidgetServerFrame> {
+export async function answerFrame(ports: PagePorts, principal: Principal, frame: PageFrame, nowMs: number): Promise<WidgetServerFrame> {
   const { clientMsgId, threadId } = frame;
+  const taken = await take(ports, principal, frame, nowMs);
+  return "refused" in taken ? { t: "refused", clientMsgId, message: taken.refused } : { t: "ack", clientMsgId, threadId, ...taken };
+}
+
+type PageFrame = SendFrame | ActFrame | AmendFrame;
+/** `refused`: why not, for people. `seq`: the row that it made. */
+type Taken = { refused: string } | { seq?: number };
+
+async function take(ports: PagePorts, principal: Principal, frame: PageFrame, nowMs: number): Promise<Taken> {
+  const { threadId } = frame;
   const topic = ports.topic(threadId);
-  if (frame.t === "act" || frame.t === "decide") {
-    if (topic?.taskId !== frame.taskId)
-      return { t: "refused", clientMsgId, message: "This task is not on your page any more. Reload it to see what is." };
-    ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
-    return { t: "ack", clientMsgId, threadId };
-  }
+  const press = (button: ActFrame): Taken => {
+    ports.press(`${principal.id}:${button.clientMsgId}`, principal, button, nowMs);
+    return {};
+  };
+  if (frame.t === "act" || frame.t === "decide")
+    return topic?.taskId === frame.taskId ? press(frame) : { refused: "This task is not on your page any more. Reload it to see what is." };
   const target: Target | null =
     threadId === ports.rootThreadId ? rootTarget(principal) : topic && { threadId, topicOf: topic.taskId, title: topic.title };
-  if (!target) return { t: "refused", clientMsgId, message: "This conversation is not on your page any more. Reload it to see what is." };
+  if (!target) return { refused: "This conversation is not on your page any more. Reload it to see what is." };
   if (frame.t === "mark") {
-    // [T11] It counts against a policy of the team.
-    if (laneOf(authorityOf(principal)) !== "team")
-      return { t: "refused", clientMsgId, message: "Only members of the team can say what was not wanted." };
-    const said = saidUnasked(await ports.row(threadId, frame.of));
-    if ("problem" in said) return { t: "refused", clientMsgId, message: said.problem };
-    ports.press(`${principal.id}:${clientMsgId}`, principal, frame, nowMs);
-    return { t: "ack", clientMsgId, threadId };
+    const refused = await whyNotMark(ports, principal, threadId, frame.of);
+    return refused === null ? press(frame) : { refused };
   }
   const waitMs = await waitAtDoor(ports, principal);
-  if (waitMs !== null)
-    return { t: "refused", clientMsgId, message: `That was a lot at once, so this was not taken. Send it again in ${inWords(waitMs)}.` };
+  if (waitMs !== null) return { refused: `That was a lot at once, so this was not taken. Send it again in ${inWords(waitMs)}.` };
+  const refused = frame.t === "amend" ? whyNotAmend(frame, target) : await whyNotQueue(ports, frame, target);
+  if (refused !== null) return { refused };
   if (frame.t === "amend") {
-    if (target.topicOf === null) return { t: "refused", clientMsgId, message: "Only a message to a task can still be changed." };
-    if (frame.change === "edit" && frame.text === undefined)
-      return { t: "refused", clientMsgId, message: "A changed message needs its new words. To take it back, remove it." };
     await ports.append(amendTrigger(frame, principal, target, nowMs));
-    return { t: "ack", clientMsgId, threadId };
-  }
-  if (frame.mode === "queue" && target.topicOf !== null) {
-    const { cards } = await ports.read(threadId, Number.MAX_SAFE_INTEGER, 1);
-    // Said here, where it can still be said at once; the worker looks again.
-    const backlog = cards.find((card) => card.taskId === target.topicOf)?.backlog ?? [];
-    // A repeat of one that was taken is no new one.
-    if (backlog.length >= limits.maxBacklog && !backlog.includes(clientMsgId))
-      return {
-        t: "refused",
-        clientMsgId,
-        message: `${limits.maxBacklog} messages are queued for this task already. Remove one, or wait until it reports.`,
-      };
+    return {};
   }
   const raw = fitText(frame.text).cut ? await ports.keepWhole(frame.text, principal) : null;
   const seq = await ports.append(webTrigger(frame, principal, target, nowMs, raw));
-  return { t: "ack", clientMsgId, threadId, ...(seq === null ? {} : { seq }) };
+  return seq === null ? {} : { seq };
+}
+
+/** [T11] It counts against a policy of the team. */
+async function whyNotMark(ports: PagePorts, principal: Principal, threadId: ThreadId, of: string): Promise<string | null> {
+  if (laneOf(authorityOf(principal)) !== "team") return "Only members of the team can say what was not wanted.";
+  const said = saidUnasked(await ports.row(threadId, of));
+  return "problem" in said ? said.problem : null;
+}
+
+function whyNotAmend(frame: AmendFrame, target: Target): string | null {
+  if (target.topicOf === null) return "Only a message to a task can still be changed.";
+  const wordless = frame.change === "edit" && frame.text === undefined;
+  return wordless ? "A changed message needs its new words. To take it back, remove it." : null;
+}
+
+/** Said here, where it can still be said at once; the worker looks again. */
+async function whyNotQueue(ports: PagePorts, frame: SendFrame, target: Target): Promise<string | null> {
+  if (frame.mode !== "queue" || target.topicOf === null) return null;
+  const { cards } = await ports.read(target.threadId, Number.MAX_SAFE_INTEGER, 1);
+  const backlog = cards.find((card) => card.taskId === target.topicOf)?.backlog ?? [];
+  // A repeat of one that was taken is no new one.
+  return backlog.length >= limits.maxBacklog && !backlog.includes(frame.clientMsgId)
+    ? `${limits.maxBacklog} messages are queued for this task already. Remove one, or wait until it reports.`
+    : null;
 }
 
 /** How long to wait until a message may come in; null when it may now. */
