@@ -1,4 +1,4 @@
-// One alarm per object, many named deadlines. Here is which comes next and when a failed one is tried again.
+// Deadlines: what one is, when one that failed is tried again, and how those of many objects are kept apart.
 
 /** `key`: which one of its kind; empty where there is only one. `payload`: what its handler is told. */
 export type Deadline = { kind: string; key: string; dueMs: number; payload: string; attempts: number };
