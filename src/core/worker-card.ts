@@ -1,6 +1,6 @@
 // What people see of a task, derived from its state: status, one line, and the one notice that a machine is awaited.
 import type { CommandSpec, SettledCommand } from "../protocol/command.ts";
-import type { TaskStatus } from "../protocol/task.ts";
+import type { TaskCard, TaskStatus } from "../protocol/task.ts";
 import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { excerpt } from "./context.ts";
 import { childId } from "./ids.ts";
@@ -140,60 +140,24 @@ const refsOf = (task: TaskState): string[] => task.backlog.map(({ ref }) => ref)
 export const backlogRevision = (task: TaskState): number =>
   (task.card.backlogRevision ?? 0) + ((task.card.backlog ?? []).join() === refsOf(task).join() ? 0 : 1);
 
+type Seen = ReturnType<typeof statusOf>;
+
 /**
  * Ends every change: derives the card, raises its revision when people would see a difference, and says once that a machine is awaited.
  * `open` are the open commands as they are after the change.
  */
 export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: number): Change {
   const { task } = change;
-  const seen = statusOf(task, open);
   const before = task.card;
-  if (
-    seen.status === "waiting" &&
-    seen.waitingFor !== undefined &&
-    seen.waitingFor === awaitedMachine(open) &&
-    !task.awaited.includes(seen.waitingFor)
-  ) {
-    task.awaited = [...task.awaited, seen.waitingFor];
-    addReport(change, {
-      id: childId("rep", task.start.taskId, "waiting", seen.waitingFor),
-      kind: "waiting",
-      text: `Waiting for ${seen.waitingFor}; I start as soon as it is back.`,
-      status: "waiting",
-      nowMs,
-    });
-  }
-  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: _queued, offers: held = [], ...rest } = before;
-  const refs = refsOf(task);
-  const listed = backlogRevision(task);
-  const offers = task.offers.filter(({ stage }) => stage === "held").map(({ id, title, text }) => ({ id, title, text }));
-  const ended = task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {};
-  const accepted = task.accepted === null ? {} : { accepted: task.accepted };
-  const next = {
-    ...rest,
-    ...seen,
-    line: excerpt(seen.line, maxLineChars),
-    modelCalls: task.steps,
-    ...ended,
-    ...accepted,
-    ...(refs.length === 0 ? {} : { backlog: refs }),
-    ...(listed === 0 ? {} : { backlogRevision: listed }),
-    ...(offers.length === 0 ? {} : { offers }),
-  };
-  const statusChanged = before.revision === 0 || before.status !== next.status;
-  if (statusChanged) {
-    change.events.push({ kind: "task.status", from: before.revision === 0 ? "new" : before.status, to: next.status, why: change.why });
-  }
+  const seen = statusOf(task, open);
+  tellAwaited(change, seen, open, nowMs);
+  const next = cardOf(task, seen);
+  const isNew = before.revision === 0;
+  const statusChanged = isNew || before.status !== next.status;
+  if (statusChanged) change.events.push({ kind: "task.status", from: isNew ? "new" : before.status, to: next.status, why: change.why });
   // A step that has only begun is not worth a revision: its end follows.
-  const visible =
-    statusChanged ||
-    before.waitingFor !== seen.waitingFor ||
-    before.line !== next.line ||
-    before.backlogRevision !== next.backlogRevision ||
-    held.map(({ id }) => id).join() !== offers.map(({ id }) => id).join() ||
-    before.accepted !== (task.accepted ?? undefined) ||
-    (before.modelCalls !== next.modelCalls && task.open.kind !== "calling");
-  if (!visible) return change;
+  const stepEnded = before.modelCalls !== next.modelCalls && task.open.kind !== "calling";
+  if (!statusChanged && !stepEnded && looksAlike(before, next)) return change;
   task.card = { ...next, updatedMs: nowMs, revision: before.revision + 1 };
   // First, so that a thread has the last card before it lets go of the task.
   change.effects.unshift(
@@ -203,3 +167,44 @@ export function withCard(change: Change, open: readonly WorkerCommand[], nowMs: 
   );
   return change;
 }
+
+function tellAwaited(change: Change, { status, waitingFor }: Seen, open: readonly WorkerCommand[], nowMs: number): void {
+  const { task } = change;
+  if (status !== "waiting" || waitingFor === undefined || waitingFor !== awaitedMachine(open) || task.awaited.includes(waitingFor)) return;
+  task.awaited = [...task.awaited, waitingFor];
+  addReport(change, {
+    id: childId("rep", task.start.taskId, "waiting", waitingFor),
+    kind: "waiting",
+    text: `Waiting for ${waitingFor}; I start as soon as it is back.`,
+    status: "waiting",
+    nowMs,
+  });
+}
+
+/** The card as the task stands now, with the revision and the time of the one before. */
+function cardOf(task: TaskState, seen: Seen): TaskCard {
+  const { waitingFor: _gone, endedMs: _ended, accepted: _accepted, backlog: _queued, offers: _held, ...rest } = task.card;
+  const backlog = refsOf(task);
+  const listed = backlogRevision(task);
+  const offers = task.offers.filter(({ stage }) => stage === "held").map(({ id, title, text }) => ({ id, title, text }));
+  return {
+    ...rest,
+    ...seen,
+    line: excerpt(seen.line, maxLineChars),
+    modelCalls: task.steps,
+    ...(task.mode.mode === "ended" ? { endedMs: task.mode.endedMs } : {}),
+    ...(task.accepted === null ? {} : { accepted: task.accepted }),
+    ...(backlog.length === 0 ? {} : { backlog }),
+    ...(listed === 0 ? {} : { backlogRevision: listed }),
+    ...(offers.length === 0 ? {} : { offers }),
+  };
+}
+
+const offered = ({ offers = [] }: TaskCard): string => offers.map(({ id }) => id).join();
+
+const looksAlike = (before: TaskCard, next: TaskCard): boolean =>
+  before.waitingFor === next.waitingFor &&
+  before.line === next.line &&
+  before.backlogRevision === next.backlogRevision &&
+  before.accepted === next.accepted &&
+  offered(before) === offered(next);

@@ -59,14 +59,12 @@ export type OfferFacts = { receive: (item: InboxItem) => InboxRow | null; comman
 
 /** [W23] A proposal stands on the task's card while it waits, the router hears of it, and the task is woken by its end. */
 export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts): Change | null {
-  const { receive, nowMs } = facts;
   const { id, text } = view.offer.outbound;
   const stage = stageOf(view);
   const known = task.offers.find((each) => each.id === id);
   // News may come late: nothing goes back to an earlier stage.
   if (known && rank(stage) <= rank(known.stage)) return null;
   const change = changeOf(task, `a proposal is ${stage}`);
-  const { task: next } = change;
   const shown = {
     id,
     kind: kindOfOffer(view.offer),
@@ -74,17 +72,23 @@ export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts):
     text: excerpt(readOf(view.offer), limits.cardOfferChars),
     stage,
   };
-  next.offers = known ? task.offers.map((each) => (each.id === id ? shown : each)) : [...task.offers, shown];
+  change.task.offers = known ? task.offers.map((each) => (each.id === id ? shown : each)) : [...task.offers, shown];
   if (stage === "held" && task.mode.mode !== "ended")
     addReport(change, {
       id: childId("rep", task.start.taskId, "proposal", id),
       kind: "proposal",
       text: `${view.offer.title}\n\n${text}`,
       status: task.card.status,
-      nowMs,
+      nowMs: facts.nowMs,
       offer: id,
     });
-  if (!hasEnded(stage)) return change;
+  return hasEnded(stage) ? offerEnded(change, view, stage, facts) : change;
+}
+
+/** Whatever it waits for otherwise, the task hears of the end. */
+function offerEnded(change: Change, view: OfferView, stage: TaskOffer["stage"], facts: OfferFacts): Change {
+  const { task } = change;
+  const { id, deed } = view.offer.outbound;
   // [SP8] Its own draft: nobody else carries the release out.
   if (stage === "released" && task.draft?.offerId === id && task.mode.mode !== "ended" && task.mode.mode !== "cancelling")
     pushReleased(change, { offerId: id, by: view.decided?.by ?? "a person of the team" }, facts);
@@ -95,12 +99,11 @@ export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts):
       kind: "proposal",
       text: stage,
       status: task.card.status,
-      nowMs,
+      nowMs: facts.nowMs,
       offer: id,
     });
-  const row = receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
+  const row = facts.receive({ kind: "offer", id, text: newsOf(view, stage, view.sent) });
   if (row === null) return change;
-  const { deed } = view.offer.outbound;
   const arrived = stage === "sent" || stage === "confirmed";
   const number = deed?.do === "pull_request" && arrived ? view.sent?.providerId : null;
   const place = task.pushes.at(-1)?.place;
@@ -110,7 +113,7 @@ export function offerMoved(task: TaskState, view: OfferView, facts: OfferFacts):
   if (task.mode.mode === "ended") {
     change.consumed = { seqs: [row.seq], step: releasedStep };
     change.events.push({ kind: "task.skipped", itemId: row.key, reason: "the task has ended" });
-  } else if (task.mode.mode === "working") next.line = oneLine(`${stage}: ${view.offer.title}`);
+  } else if (task.mode.mode === "working") task.line = oneLine(`${stage}: ${view.offer.title}`);
   return change;
 }
 
