@@ -21,7 +21,7 @@ import { answerRead } from "./worker-reads.ts";
 /** Another object, or D1, has this long for one effect; then it is tried again later. */
 const effectTimeoutMs = 30_000;
 
-/** What nobody needs once its receiver will never take it. */
+/** What nobody needs once its receiver will never take it: a thread that does not know us needs no card, no note and no farewell. */
 const pointless: readonly WorkerEffect["effect"][] = ["card", "unsubscribe", "withdraw", "follow", "note"];
 type ReadEffect = Extract<WorkerEffect, { effect: "read" }>;
 type SentEffect = Exclude<WorkerEffect, ReadEffect>;
@@ -64,17 +64,21 @@ export class WorkerEffects {
           store.effectDone(stored);
         }
       } catch (error) {
-        const message = messageOf(error);
-        // A thread that does not know us needs no card, no note and no farewell.
-        const never = asFault(error)?.retry === "never";
-        if (never && stored.effect.effect === "offer") this.#notOffered(stored, stored.effect.input.offer, message);
-        else if (never && pointless.includes(stored.effect.effect)) store.effectDone(stored);
-        if (never && (stored.effect.effect === "offer" || pointless.includes(stored.effect.effect))) continue;
+        if (asFault(error)?.retry === "never" && this.#endsThere(stored, messageOf(error))) continue;
         logFault("worker-session.effect", error, { effect: stored.id, attempts: stored.attempts });
         store.effectFailed(stored, retryAtMs(Date.now(), stored.attempts));
         return;
       }
     }
+  }
+
+  /** What its receiver will never take: an offer comes back as refused, and what nobody needs then is done with; all else is tried again. */
+  #endsThere(stored: StoredEffect, reason: string): boolean {
+    const { effect } = stored;
+    if (effect.effect === "offer") this.#notOffered(stored, effect.input.offer, reason);
+    else if (pointless.includes(effect.effect)) this.#host.store.effectDone(stored);
+    else return false;
+    return true;
   }
 
   #notOffered(stored: StoredEffect, offer: Offer, reason: string): void {
