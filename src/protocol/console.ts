@@ -26,7 +26,8 @@ export type TaskAnswer = TaskDescription & {
 
 export type ThreadsAnswer = {
   threads: { id: string; source: string; place: string; threadKey: string; title: string; updatedMs: number }[];
-  total: number;
+  /** There are older ones. */
+  more: boolean;
 };
 
 export type ThreadAnswer = { info: ThreadInfo; rows: ThreadRow[]; cards: TaskCard[] };

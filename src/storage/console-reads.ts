@@ -1,5 +1,5 @@
 // What the console reads: lists from D1, and the events of several objects as one story. Nothing here changes anything.
-import { count, desc } from "drizzle-orm";
+import { desc } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { ownerOf } from "../core/ids.ts";
 import { topicThreadIdOf, webSource } from "../core/thread.ts";
@@ -38,15 +38,15 @@ export async function listTasks(db: D1Database, limit: number): Promise<BoardTas
   return rows.map(({ card, source, place, askedBy }) => ({ ...(JSON.parse(card) as TaskCard), source, place, askedBy }));
 }
 
-/** The threads that heard something last, and how many there are. */
-export async function listThreads(d1: D1Database, limit: number): Promise<ThreadsAnswer> {
-  const db = drizzle(d1);
+/** The threads that heard something last. They are not counted: pages read this while they are open. */
+export async function listThreads(db: D1Database, limit: number): Promise<ThreadsAnswer> {
   const { id, source, place, threadKey, title, updatedMs } = threads;
-  const [rows, [all]] = await db.batch([
-    db.select({ id, source, place, threadKey, title, updatedMs }).from(threads).orderBy(desc(updatedMs), id).limit(limit),
-    db.select({ n: count() }).from(threads),
-  ]);
-  return { threads: rows, total: all?.n ?? 0 };
+  const rows = await drizzle(db)
+    .select({ id, source, place, threadKey, title, updatedMs })
+    .from(threads)
+    .orderBy(desc(updatedMs), id)
+    .limit(limit + 1);
+  return { threads: rows.slice(0, limit), more: rows.length > limit };
 }
 
 /** Machines that were ever enrolled, the newest first. */

@@ -6,8 +6,10 @@ import { mergeTimeline } from "../../src/core/timeline.ts";
 import type { BoardTask } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import type { GateRule } from "../../src/protocol/gate.ts";
+import { routerTools } from "../../src/protocol/router-tools.ts";
 import { taskStatuses } from "../../src/protocol/task.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
+import { workerTools } from "../../src/protocol/worker-tools.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
 import {
   filterTasks,
@@ -24,6 +26,7 @@ import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console
 import { conditionsOf, familiesOf, findRules, fromForm, moved, sectionsOf, toForm } from "../../src/web/console/rules-model.ts";
 import { findSetUps } from "../../src/web/console/search-model.ts";
 import { figureWords, placesOf, placesText } from "../../src/web/console/speculation-model.ts";
+import { toolTitle, toolWords } from "../../src/web/console/tool-words.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
 
@@ -367,4 +370,16 @@ test("places of a policy are one a line, and read back as they were written", ()
     { source: "github", place: "*" },
   ]);
   expect(placesOf(placesText(places))).toEqual(places);
+});
+
+test("every tool of a mind has words for people, each its own, and a strange name stays as it is", () => {
+  const tools = [...new Set([...Object.keys(routerTools), ...Object.keys(workerTools)])];
+  const words = tools.map(toolWords);
+  expect(words.filter((said, at) => said === tools[at])).toEqual(["report", "wait"]);
+  expect(new Set(words).size).toBe(tools.length);
+  expect([toolTitle("dispatch"), toolWords("hand_back"), toolWords("constructor")]).toEqual([
+    "Start a task",
+    "hand a message back to the router",
+    "constructor",
+  ]);
 });

@@ -99,7 +99,7 @@ test("a task appears by itself, its timeline tells the road, and why it was answ
   await row.click();
   await page.getByRole("heading", { name: "Timeline" }).waitFor();
   const timeline = page.locator(".timeline");
-  for (const text of ["Decided: dispatch", "Ended with exit code 0", "Reports: done"])
+  for (const text of ["Decided to start a task", "Ended with exit code 0", "Reports: done"])
     await timeline.getByText(text, { exact: false }).first().waitFor();
   for (const lane of ["thread", "router", "worker", "machine"]) await timeline.locator(".event-lane", { hasText: lane }).first().waitFor();
   await page.getByRole("button", { name: /^Work/ }).click();
@@ -338,6 +338,21 @@ test("what is remembered is listed, found and forgotten by keyboard, and then th
   expect(left).toContain("lunch is at noon");
   expect(left).not.toContain("Fridays");
   expect(problems).toEqual([]);
+});
+
+test("the list of threads follows what happens, and is not read anew for each step of each task", async () => {
+  const { page } = await operator({}, "#/threads");
+  const reads: number[] = [];
+  page.on("request", (request) => {
+    if (new URL(request.url()).pathname === "/api/console/threads") reads.push(Date.now());
+  });
+  const owner = await system.owner();
+  const names = ["paced-first", "paced-second", "paced-third"];
+  for (const name of names) owner.send(`run \`echo ${name}\``);
+  for (const name of names) await page.locator(".found", { hasText: name }).first().waitFor({ timeout: 40_000 });
+  owner.close();
+  // Three seconds, but for what a busy machine tells late.
+  expect(reads.flatMap((at, index) => (index > 0 && at - (reads[index - 1] ?? 0) < 1_500 ? [reads] : []))).toEqual([]);
 });
 
 test("the rules stand source by source, like ones in one line, and are unfolded, found and moved by keyboard", async () => {

@@ -3,6 +3,7 @@ import type { SwitchyardEvent } from "../../protocol/events.ts";
 import type { Tone } from "../shared/status.ts";
 import { duration } from "../shared/time.ts";
 import { outcomeWords } from "./rules-model.ts";
+import { toolTitle, toolWords } from "./tool-words.ts";
 
 /** `detail`: true and rarely asked for; hidden at first. */
 export const filters = ["said", "decided", "model", "work", "detail"] as const;
@@ -194,13 +195,16 @@ export function describeEvent(event: SwitchyardEvent): Line {
       return withDetail(
         {
           filter: "decided",
-          text: `Decided: ${event.tool}${event.by === "code" ? ", by a fixed rule" : ""}, with the authority of ${event.authority}`,
+          text: `Decided to ${named(event.tool)}${event.by === "code" ? ", by a fixed rule" : ""}, with the authority of ${event.authority}`,
           ids: compact([event.decisionId, ...event.settles, event.taskId, event.threadId]),
         },
         event.reason,
       );
     case "router.refused":
-      return withDetail({ filter: "decided", text: `Refused: ${event.tool}`, tone: "wait", ids: compact(event.settles) }, event.reason);
+      return withDetail(
+        { filter: "decided", text: `Refused to ${named(event.tool)}`, tone: "wait", ids: compact(event.settles) },
+        event.reason,
+      );
     case "router.effect":
       return withDetail(
         {
@@ -318,18 +322,24 @@ const backlogWords = {
   next: (who: string) => `${who} goes on with a queued message`,
 } as const;
 
+/** In words, with the name by which it is found. */
+const named = (tool: string): string => `${toolWords(tool)} (${tool})`;
+
 const confidence = (value: number | undefined): string => (value === undefined ? "" : `, ${Math.round(value * 100)} % sure`);
 
 function describeTool(event: Extract<SwitchyardEvent, { kind: "task.tool" }>): Line {
   const ids = compact([event.commandId]);
   switch (event.phase) {
     case "intent":
-      return withDetail({ filter: "work", text: `Uses ${event.tool}`, ids }, event.detail);
+      return withDetail({ filter: "work", text: toolTitle(event.tool), ids }, event.detail);
     case "done":
       // What ran on a machine is told by the machine.
-      return withDetail({ filter: event.commandId === undefined ? "work" : "detail", text: `${event.tool} answered`, ids }, event.detail);
+      return withDetail(
+        { filter: event.commandId === undefined ? "work" : "detail", text: `Answered: ${toolWords(event.tool)}`, ids },
+        event.detail,
+      );
     case "refused":
-      return withDetail({ filter: "work", text: `${event.tool} was refused`, tone: "wait", ids }, event.detail);
+      return withDetail({ filter: "work", text: `Refused to ${named(event.tool)}`, tone: "wait", ids }, event.detail);
   }
 }
 

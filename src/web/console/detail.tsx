@@ -11,12 +11,16 @@ import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed, exact } from "../shared/time.ts";
 import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
-import { Ago, Answer, askStop, Empty, Id, Panel, ScrollText, useAnswer } from "./parts.tsx";
+import { Ago, Answer, askStop, Empty, Id, Panel, ScrollText, useAnswer, usePaced } from "./parts.tsx";
 import { Words } from "./proposals.tsx";
 import { outcomeWords } from "./rules-model.ts";
 import { SayToTask } from "./say-to-task.tsx";
 import { api, change, question } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
+import { toolWords } from "./tool-words.ts";
+
+/** A thread is read anew as the board moves, not for each of its moves. */
+const threadPauseMs = 1_000;
 
 const Fact = (props: { name: string; children: preact.ComponentChildren }) => (
   <div>
@@ -209,7 +213,7 @@ function ThreadLine(props: { row: ThreadRow }) {
 }
 
 export function ThreadPage(props: { id: string; board: BoardState }) {
-  const answer = useAnswer<ThreadAnswer>(`threads/${props.id}`, props.board);
+  const answer = useAnswer<ThreadAnswer>(`threads/${props.id}`, usePaced(props.board, threadPauseMs));
   return (
     <Answer of={answer}>
       {({ info, rows }) => (
@@ -250,7 +254,7 @@ export function DecisionPage(props: { id: string }) {
     <Answer of={answer}>
       {({ decision, events, mark }) => (
         <div class="stack">
-          <Panel title={`Decision: ${decision.tool}`}>
+          <Panel title={`Decision: ${toolWords(decision.tool)}`} aside={<span class="muted mono">{decision.tool}</span>}>
             <dl class="facts-wide">
               <Fact name="When">
                 <Ago atMs={decision.atMs} /> ({exact(decision.atMs)})
@@ -344,8 +348,8 @@ export function WhyPage(props: { id: string; board: BoardState }) {
             ) : null}
             {why.decisions.map((decision) => (
               <li key={decision.decisionId}>
-                {decision.by === "code" ? "A fixed rule" : "The router"} decided <strong>{decision.tool}</strong> with the authority of{" "}
-                {decision.authority}: {decision.reason} (<Id id={decision.decisionId} />
+                {decision.by === "code" ? "A fixed rule" : "The router"} decided to <strong>{toolWords(decision.tool)}</strong>, with the
+                authority of {decision.authority}: {decision.reason} (<Id id={decision.decisionId} />
                 {decision.taskId ? (
                   <>
                     , <Id id={decision.taskId} />
@@ -356,7 +360,7 @@ export function WhyPage(props: { id: string; board: BoardState }) {
             ))}
             {why.refusals.map((refusal) => (
               <li key={`${refusal.atMs}${refusal.tool}`}>
-                A call of {refusal.tool} was refused by code: {refusal.reason}
+                Code did not let it {toolWords(refusal.tool)}: {refusal.reason}
               </li>
             ))}
             {why.escalated ? <li>It was put to the operators: {why.escalated.question}</li> : null}

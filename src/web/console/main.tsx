@@ -140,6 +140,9 @@ function Pages() {
 
 const Top = () => (
   <header class="top">
+    <button type="button" class="btn skip" onClick={() => document.querySelector<HTMLElement>("main")?.focus()}>
+      Skip to the page
+    </button>
     <a class="brand" href="#/">
       <Mark />
       Switchyard
@@ -295,7 +298,7 @@ function App() {
         <>
           <Top />
           <main class="page" tabIndex={-1}>
-            <h1 class="hidden-visually">Console</h1>
+            <h1 class="hidden-visually">{nameOf(route.value)}, in the console</h1>
             {board.value ? <Page board={board.value} /> : <Empty>Connecting …</Empty>}
           </main>
           <Dialogs />

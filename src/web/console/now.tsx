@@ -10,6 +10,7 @@ import { Ago, Answer, CopyLine, Empty, Id, Panel, ScrollText, TaskRow, useAnswer
 import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
 import { api, board, change } from "./store.ts";
+import { toolTitle } from "./tool-words.ts";
 
 const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
 const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
@@ -208,7 +209,7 @@ const DecisionRow = (props: { decision: BoardDecision }) => {
   return (
     <li class="decision">
       <a class="row-link decision-link" href={`#/decision/${decision.decisionId}`} data-row>
-        <span class="decision-tool">{decision.tool}</span>
+        <span class="decision-tool">{toolTitle(decision.tool)}</span>
         <span class="decision-reason" dir="auto">
           {decision.reason}
         </span>
@@ -217,7 +218,7 @@ const DecisionRow = (props: { decision: BoardDecision }) => {
         <Ago atMs={decision.atMs} />
         <span>
           {decision.unasked ? "nobody had asked, " : ""}
-          {decision.lane} lane{decision.by === "code" ? ", by a fixed rule" : ""}
+          {decision.lane} lane{decision.by === "code" ? ", by a fixed rule" : ""}, <span class="mono">{decision.tool}</span>
         </span>
         {decision.settles.slice(0, 2).map((id) => (
           <Id key={id} id={id} />

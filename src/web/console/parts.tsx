@@ -9,7 +9,7 @@ import { StateMark } from "../shared/icons.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
 import { ago, elapsed, exact } from "../shared/time.ts";
 import { linkOf, placeOf } from "./model.ts";
-import { api, change, question } from "./store.ts";
+import { api, change, question, route } from "./store.ts";
 
 const typingMs = 200;
 
@@ -150,7 +150,7 @@ export const FormEnd = (props: { wrong: string | null; submit: string; onClose: 
     )}
     <p class="dialog-buttons wide">
       <button type="button" class="btn" onClick={props.onClose}>
-        Leave it
+        Cancel
       </button>
       <button type="submit" class="btn btn-main">
         {props.submit}
@@ -173,11 +173,12 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-export type Loaded<T> = { kind: "loading" } | { kind: "here"; value: T } | { kind: "failed"; message: string };
+export type Loaded<T> = { kind: "loading" } | { kind: "here"; value: T } | { kind: "failed"; message: string; again: () => void };
 
 /** Reads an answer of the API; reads it again when `version` changes, and keeps the old one in sight meanwhile. */
 export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
   const state = useSignal<Loaded<T> & { path?: string }>({ kind: "loading" });
+  const attempt = useSignal(0);
   useEffect(() => {
     let current = true;
     api<T>("GET", path).then(
@@ -185,14 +186,32 @@ export function useAnswer<T>(path: string, version: unknown = 0): Loaded<T> {
         if (current) state.value = { kind: "here", value, path };
       },
       (error: unknown) => {
-        if (current) state.value = { kind: "failed", message: messageOf(error), path };
+        if (current) state.value = { kind: "failed", message: messageOf(error), again: () => attempt.value++, path };
       },
     );
     return () => {
       current = false;
     };
-  }, [path, version]);
+  }, [path, version, attempt.value]);
   return state.value.path === path ? state.value : { kind: "loading" };
+}
+
+/** What moves often, told at once and then after a pause: what is read for it is not read anew for each move. */
+export function usePaced<T>(value: T, pauseMs: number): T {
+  const paced = useSignal(value);
+  const toldMs = useRef(Date.now());
+  useEffect(() => {
+    if (paced.peek() === value) return;
+    const timer = setTimeout(
+      () => {
+        toldMs.current = Date.now();
+        paced.value = value;
+      },
+      Math.max(0, toldMs.current + pauseMs - Date.now()),
+    );
+    return () => clearTimeout(timer);
+  }, [value, pauseMs]);
+  return paced.value;
 }
 
 /** A field whose words narrow what stands below it. */
@@ -231,8 +250,15 @@ export function Answer<T>(props: { of: Loaded<T>; children: (value: T) => Compon
       return (
         <div class="empty" role="alert">
           <p>{props.of.message}</p>
-          <p>
-            <a href="#/">Back to the first screen</a>
+          <p class="row-buttons">
+            <button type="button" class="btn" onClick={props.of.again}>
+              Try again
+            </button>
+            {route.value.page === "now" ? null : (
+              <a class="btn btn-bare" href="#/">
+                Back to the first screen
+              </a>
+            )}
           </p>
         </div>
       );

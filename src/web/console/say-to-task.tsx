@@ -144,7 +144,7 @@ function Queued(props: { taskId: string; item: QueuedMessage; moves: ReturnType<
             Save
           </button>{" "}
           <button type="button" class="btn btn-bare" onClick={() => setWords(null)}>
-            Leave it
+            Cancel
           </button>
         </form>
       )}

@@ -2,7 +2,10 @@
 import type { BoardState } from "../../protocol/board.ts";
 import type { ThreadsAnswer } from "../../protocol/console.ts";
 import { placeOf } from "./model.ts";
-import { Ago, Answer, Empty, Panel, useAnswer } from "./parts.tsx";
+import { Ago, Answer, Empty, Panel, useAnswer, usePaced } from "./parts.tsx";
+
+/** The list follows the board, which moves with each step of each task. */
+const pauseMs = 3_000;
 
 const wordsOf = ({ source, threadKey, title }: ThreadsAnswer["threads"][number]): string =>
   source !== "web"
@@ -14,11 +17,11 @@ const wordsOf = ({ source, threadKey, title }: ThreadsAnswer["threads"][number])
       : "conversation";
 
 export function ThreadsPage(props: { board: BoardState }) {
-  const answer = useAnswer<ThreadsAnswer>("threads", props.board);
+  const answer = useAnswer<ThreadsAnswer>("threads", usePaced(props.board, pauseMs));
   return (
-    <Panel title="Threads" count={answer.kind === "here" ? answer.value.total : undefined}>
+    <Panel title="Threads">
       <Answer of={answer}>
-        {({ threads, total }) =>
+        {({ threads, more }) =>
           threads.length === 0 ? (
             <Empty>Nobody has said anything yet. Each conversation, issue and pull request that is heard of stands here.</Empty>
           ) : (
@@ -39,9 +42,9 @@ export function ThreadsPage(props: { board: BoardState }) {
                   </li>
                 ))}
               </ul>
-              {total === threads.length ? null : (
-                <p class="panel-note muted">And {total - threads.length} older ones: the search finds them by their words.</p>
-              )}
+              {more ? (
+                <p class="panel-note muted">The last {threads.length} are here. The search finds older ones by their words.</p>
+              ) : null}
             </>
           )
         }
