@@ -16,6 +16,7 @@ import type { Replayed, RouterRpc } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
 import { EventLog } from "../src/storage/event-log.ts";
 import { RouterActs } from "../src/storage/router-acts.ts";
+import { readDays } from "../src/storage/router-days.ts";
 import { isAskedFor } from "../src/storage/router-inbox.ts";
 import { type RouterDeadline, RouterLedger } from "../src/storage/router-ledger.ts";
 import { RouterMemory } from "../src/storage/router-memory.ts";
@@ -151,6 +152,10 @@ export class Router extends DurableObject<Env> implements RouterRpc {
     });
     this.#kick();
     return { ok: true };
+  }
+
+  async days(input: Rpc<"days">): ReturnType<RouterRpc["days"]> {
+    return readDays(this.ctx.storage.sql, input);
   }
 
   async speculation(): ReturnType<RouterRpc["speculation"]> {

@@ -8,7 +8,7 @@ import { adoptTask, reopenTask } from "../src/core/worker-follow.ts";
 import { amendMessage, received } from "../src/core/worker-input.ts";
 import { offerMoved } from "../src/core/worker-offers.ts";
 import { commandMoved, commandSettled, resumeTask, startTask } from "../src/core/worker-session.ts";
-import { type InboxItem, type TaskState, triggerOf } from "../src/core/worker-state.ts";
+import { type InboxItem, spentOf, type TaskState, triggerOf } from "../src/core/worker-state.ts";
 import type { Env } from "../src/env.ts";
 import { logFault } from "../src/log-fault.ts";
 import type { CommandState, SettledCommand } from "../src/protocol/command.ts";
@@ -190,6 +190,7 @@ export class WorkerSession extends DurableObject<Env> implements WorkerSessionRp
       card,
       tainted,
       allowance,
+      spent: spentOf(task),
       profile: task.profile.name,
       reports: store.reports(),
       notes: store.notes(),

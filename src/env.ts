@@ -1,4 +1,5 @@
 // Configuration is read once, at the door. Nothing deeper reads the environment.
+import type { Price } from "./protocol/costs.ts";
 import { limits } from "./protocol/limits.ts";
 import type { BoardRpc, EndpointRpc, RouterRpc, ThreadRpc, WorkerSessionRpc } from "./protocol/rpc.ts";
 
@@ -83,7 +84,7 @@ export type ModelConfig = {
   modelName: string;
   timeoutMs: number;
   /** Null when nobody said: then only calls and tokens are counted. */
-  price: { inputDollars: number; outputDollars: number } | null;
+  price: Price;
   /** A sentence for people when the settings cannot work; then every call fails with it at once. */
   problem: string | null;
   /** Of `workers-ai`, which has no address and no key. */

@@ -157,7 +157,7 @@ export const postsOf = (decisions: readonly PlannedDecision[]): string[] =>
   decisions.flatMap(({ effects }) => effects.flatMap((effect) => (effect.kind === "post" ? [effect.input.id] : [])));
 
 /** What people notice: of these it is counted who had asked. */
-const acting: readonly RouterTool[] = ["reply", "dispatch", "deliver", "ask_human", "cancel", "resolve"];
+export const acting: readonly RouterTool[] = ["reply", "dispatch", "deliver", "ask_human", "cancel", "resolve"];
 export const isAct = ({ tool, by, speculation }: Pick<PlannedDecision, "tool" | "by" | "speculation">): boolean =>
   by === "model" && acting.includes(tool) && speculation === undefined;
 

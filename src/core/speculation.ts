@@ -1,5 +1,6 @@
 // Speculation: which work that nobody asked for may start, what becomes of its result, and what was wasted. Off unless a policy of an owner
 // allows it, on a budget of its own: the work of people never pays for it.
+import type { Price } from "../protocol/costs.ts";
 import { limits } from "../protocol/limits.ts";
 import type { OfferState } from "../protocol/offer.ts";
 import type { Policy } from "../protocol/policy.ts";
@@ -10,6 +11,7 @@ import type { ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import { atLeast, authorityOf, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
+import { dollarsOf } from "./costs.ts";
 import type { InboxItem, QueuedTrigger } from "./router.ts";
 import { isSameWork } from "./same-work.ts";
 
@@ -135,14 +137,11 @@ export function newSpeculation(
 export const withStarted = (view: SpeculationView, started: Speculation | undefined): SpeculationView =>
   started === undefined ? view : { ...view, rows: [...view.rows, started] };
 
-export type Price = { inputDollars: number; outputDollars: number } | null;
-
 /** [SP3] The final report of a task settles its reservation, once. A report that does not say what was spent costs all that was reserved. */
 function settle(row: Speculation, report: Report, price: Price): Speculation {
   if (row.spent !== null || !finalStatuses.includes(report.status)) return row;
   const spent = report.spent ?? { calls: row.reservedCalls, inputTokens: 0, outputTokens: 0 };
-  const dollars = price === null ? null : (spent.inputTokens * price.inputDollars + spent.outputTokens * price.outputDollars) / 1_000_000;
-  return { ...row, spent, dollars, settledMs: report.atMs };
+  return { ...row, spent, dollars: dollarsOf(spent, price), settledMs: report.atMs };
 }
 
 /** The matter is over, or its offer waits. What is over stays as it is. */

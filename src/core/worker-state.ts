@@ -8,7 +8,7 @@ import type { Offer, OfferKind, OfferState, PullDraft } from "../protocol/offer.
 import type { Authority, Principal } from "../protocol/principal.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
-import { finalStatuses, type Note, type Report, type Spend, type TaskCard, type TaskStart, type ThreadNote } from "../protocol/task.ts";
+import type { Note, Report, Spend, TaskCard, TaskStart, ThreadNote } from "../protocol/task.ts";
 import type { DeliveredRow, OutboundState, ThreadRow } from "../protocol/thread.ts";
 import type { Trigger } from "../protocol/trigger.ts";
 import type { MachineTool } from "../protocol/worker-tools.ts";
@@ -347,7 +347,7 @@ export const onBehalf = (task: TaskState, name: "its task" | "its parent task"):
 });
 
 /** All that a task has spent so far. */
-const spentOf = ({ steps, spent }: TaskState): Spend => ({ ...spent, calls: steps + spent.calls });
+export const spentOf = ({ steps, spent }: TaskState): Spend => ({ ...spent, calls: steps + spent.calls });
 
 const shownDraft = ({ threadId, text, deed, sha, changes }: PullDraft): PullDraft => ({ threadId, text, deed, sha, changes });
 
@@ -371,7 +371,7 @@ export function addReport(
     tainted,
     status: input.status,
     ...(start.parent === undefined ? {} : { callsLeft: Math.max(0, change.task.allowance - change.task.steps) }),
-    ...(finalStatuses.includes(input.status) ? { spent: spentOf(change.task) } : {}),
+    spent: spentOf(change.task),
     ...(input.kind === "done" && start.speculative === true && draft !== undefined ? { draft: shownDraft(draft) } : {}),
     atMs: input.nowMs,
   };

@@ -1,8 +1,10 @@
 // The console's door to tasks: the list, one task, and what an operator says to it or of it.
 import { Hono } from "hono";
 import * as z from "zod/mini";
+import { dollarsOf } from "../core/costs.ts";
 import { operatorTrigger } from "../core/operator-message.ts";
-import type { TasksAnswer } from "../protocol/console.ts";
+import { readConfig } from "../env.ts";
+import type { TaskAnswer, TasksAnswer } from "../protocol/console.ts";
 import { Fault } from "../protocol/fault.ts";
 import { taskId } from "../protocol/ids.ts";
 import { limits } from "../protocol/limits.ts";
@@ -30,7 +32,8 @@ tasksDoor.get("/", async (c) => {
 
 tasksDoor.get("/:id", async (c) => {
   const id = idOf(c, taskId, "task");
-  return c.json(found(await remote(readTask(objectsOf(c), id)), `There is no task ${id}.`));
+  const task = found(await remote(readTask(objectsOf(c), id)), `There is no task ${id}.`);
+  return c.json({ ...task, dollars: dollarsOf(task.spent, readConfig(c.env).model.worker.price) } satisfies TaskAnswer);
 });
 
 tasksDoor.post("/:id/cancel", async (c) => {

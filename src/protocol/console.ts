@@ -22,6 +22,8 @@ export type TaskAnswer = TaskDescription & {
   timeline: TimelineEntry[];
   /** True when an object had more events than one answer holds. */
   cut: boolean;
+  /** What it spent, at the price that is set now; null where none is. */
+  dollars: number | null;
 };
 
 export type ThreadsAnswer = {

@@ -3,6 +3,7 @@
 import type { BoardChange, BoardState } from "./board.ts";
 import type { CommandState, QueuedCommand, SettledCommand } from "./command.ts";
 import type { FactLine, MemoryAnswer, SearchAnswer } from "./console.ts";
+import type { Spent } from "./costs.ts";
 import type { Logged } from "./events.ts";
 import type { CommandId, EndpointId, TaskId, ThreadId, TriggerId } from "./ids.ts";
 import type { Offer, OfferJudge, OfferView } from "./offer.ts";
@@ -146,6 +147,8 @@ export interface RouterRpc extends MindRpc {
     /** Of the last 30 days: how often the router acted because somebody had asked, and how often nobody had. */
     acts: { asked: number; unasked: number };
   }>;
+  /** What models read and wrote since then, and how often the router acted. `offsetMs`: by how much days begin before those of UTC. */
+  days(input: { sinceMs: number; offsetMs: number; maxRows: number }): Promise<Spent & { asked: number; unasked: number }>;
   /** The ledger of what nobody asked for. */
   speculation(): Promise<Omit<SpeculationAnswer, "off">>;
   schedules(): Promise<SchedulesAnswer>;

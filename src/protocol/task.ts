@@ -72,7 +72,7 @@ export const report = z.object({
   status: taskStatus,
   /** Model calls of its allowance that are not spent; a child's are its parent's again when it ends. */
   callsLeft: z.optional(z.number()),
-  /** Only of a final report. */
+  /** All until then. */
   spent: z.optional(spend),
   /** Of the end of a task that nobody asked for: the pull request that it would make. */
   draft: z.optional(pullDraft),
@@ -129,5 +129,7 @@ export type TaskDescription = {
   profile: string;
   /** Model calls that it may make in all, its children's shares not counted. */
   allowance: number;
+  /** Until now, with its children that have ended. */
+  spent: Spend;
   notes: Note[];
 };

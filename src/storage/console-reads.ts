@@ -49,6 +49,18 @@ export async function listThreads(db: D1Database, limit: number): Promise<Thread
   return { threads: rows.slice(0, limit), more: rows.length > limit };
 }
 
+/** Tasks that began since then, by the day of where `offsetMs` is set: a task that began lately changed lately, which has an index. */
+export async function tasksByDay(
+  db: D1Database,
+  { sinceMs, offsetMs }: { sinceMs: number; offsetMs: number },
+): Promise<{ day: number; tasks: number; failed: number }[]> {
+  const began = "json_extract(card, '$.startedMs')";
+  const query = `SELECT CAST((${began} + ?1) / 86400000 AS INTEGER) AS day, COUNT(*) AS tasks,
+    SUM(json_extract(card, '$.status') = 'failed') AS failed FROM tasks WHERE updated_ms >= ?2 AND ${began} >= ?2 GROUP BY 1`;
+  const { results } = await db.prepare(query).bind(offsetMs, sinceMs).all<{ day: number; tasks: number; failed: number }>();
+  return results;
+}
+
 /** Machines that were ever enrolled, the newest first. */
 export async function listEndpoints(db: D1Database): Promise<EndpointRow[]> {
   const rows = await drizzle(db).select().from(endpoints).orderBy(desc(endpoints.createdMs));
@@ -73,7 +85,7 @@ const decisionsIn = (entries: readonly { event: SwitchyardEvent }[]) =>
   entries.flatMap(({ event }) => (event.kind === "router.decision" ? [event] : []));
 
 /** A task with everything that happened about it; null when there is no such task. */
-export async function readTask(objects: Objects, taskId: string): Promise<TaskAnswer | null> {
+export async function readTask(objects: Objects, taskId: string): Promise<Omit<TaskAnswer, "dollars"> | null> {
   const worker = objects.worker(taskId);
   const described = await worker.describe();
   if (!described) return null;

@@ -11,17 +11,7 @@ import { taskStatuses } from "../../src/protocol/task.ts";
 import type { Trigger } from "../../src/protocol/trigger.ts";
 import { workerTools } from "../../src/protocol/worker-tools.ts";
 import { describeEvent } from "../../src/web/console/describe.ts";
-import {
-  filterTasks,
-  isWhole,
-  linkOf,
-  mergeTasks,
-  parseRoute,
-  searchLink,
-  sortTasks,
-  todayOf,
-  waitingOf,
-} from "../../src/web/console/model.ts";
+import { filterTasks, isWhole, linkOf, mergeTasks, parseRoute, searchLink, sortTasks, waitingOf } from "../../src/web/console/model.ts";
 import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console/profiles-model.ts";
 import { conditionsOf, familiesOf, findRules, fromForm, moved, sectionsOf, toForm } from "../../src/web/console/rules-model.ts";
 import { findSetUps } from "../../src/web/console/search-model.ts";
@@ -119,20 +109,6 @@ test("of the live and the stored state of a task the higher revision is shown", 
     ["tsk_a", "failed"],
     ["tsk_b", "running"],
   ]);
-});
-
-test("the day's counts are of the day, open tasks of any", () => {
-  const nowMs = new Date(2026, 10, 30, 12).getTime();
-  const yesterdayMs = nowMs - 24 * 3_600_000;
-  const counts = todayOf(
-    [
-      task("tsk_a", { startedMs: nowMs, status: "failed" }),
-      task("tsk_b", { startedMs: yesterdayMs }),
-      task("tsk_c", { startedMs: nowMs, status: "done" }),
-    ],
-    nowMs,
-  );
-  expect(counts).toEqual({ tasks: 2, done: 1, failed: 1, open: 1, modelCalls: 4 });
 });
 
 test("every status has a word and a shape of its own, and only open tasks can be stopped", () => {

@@ -13,7 +13,7 @@ let browser: Browser;
 
 beforeAll(async () => {
   browser = await launchBrowser();
-  system = await System.start();
+  system = await System.start({ bindings: { MODEL_PRICE: "3/15" } });
 });
 afterAll(async () => {
   await browser?.close();
@@ -340,6 +340,37 @@ test("what is remembered is listed, found and forgotten by keyboard, and then th
   expect(problems).toEqual([]);
 });
 
+test("the first screen says what the day cost; the costs page says of what, leads to the tasks, and says what is not counted", async () => {
+  const { page, problems } = await operator();
+  const today = page.getByRole("region", { name: "Today" });
+  await expect.poll(() => today.getByText(/^(?:< )?\$\d/).count()).toBe(1);
+  await today.getByRole("img", { name: /^The last 7 days: 0, / }).waitFor();
+  await today.getByRole("link", { name: "Costs" }).press("Enter");
+  for (const name of ["By day", "By task", "What is not counted"]) await page.getByRole("heading", { name }).waitFor();
+  const roles = page.getByRole("region", { name: "By role and model" });
+  await expect
+    .poll(() => roles.getByRole("listitem").allTextContents())
+    .toEqual([expect.stringMatching(/^Router, offline.*\$/), expect.stringMatching(/^Workers, now offline.*\$/)]);
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Timeline" }).waitFor();
+  await page
+    .locator(".facts-wide div", { hasText: "Spent" })
+    .getByText(/tokens read/)
+    .waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("what could not be read says so, and is read again by a press", async () => {
+  const { page } = await operator();
+  const answer = { message: "The database cannot be reached right now." };
+  await page.route("**/api/console/costs?*", (route) => route.fulfill({ status: 503, json: answer }), { times: 1 });
+  await page.getByRole("link", { name: "Costs" }).first().press("Enter");
+  await page.getByRole("alert").getByText("The database cannot be reached right now.").waitFor();
+  await page.getByRole("button", { name: "Try again" }).press("Enter");
+  await page.getByRole("heading", { name: "What is not counted" }).waitFor();
+});
+
 test("the list of threads follows what happens, and is not read anew for each step of each task", async () => {
   const { page } = await operator({}, "#/threads");
   const reads: number[] = [];
@@ -450,6 +481,7 @@ test.each([
     ["#/profiles", "Profiles"],
     ["#/proposals", "Proposals"],
     ["#/memory", "Memory"],
+    ["#/costs", "Costs"],
     ["#/fact/fct_unknown", "Fact"],
     ["#/search/message", "Search"],
     ["#/task/tsk_unknown", "Task"],

@@ -9,6 +9,7 @@ import { StateMark } from "../shared/icons.tsx";
 import { FoldedMarkdown } from "../shared/markdown.tsx";
 import { actionsOf, statusView } from "../shared/status.ts";
 import { elapsed, exact } from "../shared/time.ts";
+import { amountWords, detailWords } from "./costs-model.ts";
 import { MarkDecision } from "./mark.tsx";
 import { placeOf } from "./model.ts";
 import { Ago, Answer, askStop, Empty, Id, Panel, ScrollText, useAnswer, usePaced } from "./parts.tsx";
@@ -62,7 +63,7 @@ export function TaskPage(props: { id: string; board: BoardState }) {
   const answer = useAnswer<TaskAnswer>(`tasks/${props.id}`, `${live?.revision} ${changes.value}`);
   return (
     <Answer of={answer}>
-      {({ card, start, tainted, timeline, reports, cut, backlog, children, profile, allowance }) => {
+      {({ card, start, tainted, timeline, reports, cut, backlog, children, profile, allowance, spent, dollars }) => {
         const now = live && live.revision > card.revision ? live : card;
         // Where it was asked: the topic's first row is only its copy.
         const decision = timeline.find(({ event }) => event.kind === "router.decision" && event.decisionId === start.decisionId)?.event;
@@ -88,6 +89,9 @@ export function TaskPage(props: { id: string; board: BoardState }) {
                 </Fact>
                 <Fact name="Model calls">
                   {now.modelCalls} of {allowance}
+                </Fact>
+                <Fact name={children.length === 0 ? "Spent" : "Spent, with its children"}>
+                  {amountWords({ ...spent, untold: 0, dollars })} <span class="muted">({detailWords({ ...spent, untold: 0 })})</span>
                 </Fact>
                 <Fact name="Profile">{profile}</Fact>
                 {start.parent ? (

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { BoardState } from "../../protocol/board.ts";
 import { DoorError } from "../shared/fetch-json.ts";
 import { ChevronIcon, Mark } from "../shared/icons.tsx";
+import { CostsPage } from "./costs.tsx";
 import { DecisionPage, TaskPage, ThreadPage, WhyPage } from "./detail.tsx";
 import { help, listenToKeys } from "./keys.ts";
 import { MachinesPage } from "./machines.tsx";
@@ -81,6 +82,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/people", "People", "people"],
   ["#/rules", "Rules", "rules"],
   ["#/profiles", "Profiles", "profiles"],
+  ["#/costs", "Costs", "costs"],
 ];
 
 const nameOf = ({ page }: Route): string =>
@@ -206,6 +208,8 @@ function Page(props: { board: BoardState }) {
       return <RulesPage />;
     case "profiles":
       return <ProfilesPage />;
+    case "costs":
+      return <CostsPage board={props.board} />;
     case "task":
       return <TaskPage key={at.id} id={at.id} board={props.board} />;
     case "thread":

@@ -3,18 +3,27 @@ import { boardLimits } from "../../core/board.ts";
 import { ownerOf } from "../../core/ids.ts";
 import type { BoardNotice, BoardState, BoardTask } from "../../protocol/board.ts";
 import { statusView } from "../shared/status.ts";
-import { dayKey } from "../shared/time.ts";
 
 export type Route =
-  | {
-      page: "now" | "tasks" | "threads" | "decisions" | "machines" | "people" | "schedules" | "rules" | "profiles" | "proposals" | "memory";
-    }
+  | { page: "now" | (typeof listPages)[number] }
   | { page: "task" | "thread" | "trigger" | "decision" | "fact"; id: string }
   | { page: "search"; words: string }
   | { page: "unknown"; hash: string };
 
 const detailPages = ["task", "thread", "trigger", "decision", "fact"] as const;
-const listPages = ["tasks", "threads", "decisions", "machines", "people", "schedules", "rules", "profiles", "proposals", "memory"] as const;
+const listPages = [
+  "tasks",
+  "threads",
+  "decisions",
+  "machines",
+  "people",
+  "schedules",
+  "rules",
+  "profiles",
+  "proposals",
+  "memory",
+  "costs",
+] as const;
 
 /** [O12] Whether the first screen has all words of a notice: what it cut is decided about where all of them stand. */
 export const isWhole = ({ text }: Pick<BoardNotice, "text">): boolean => text.length < boardLimits.noticeChars;
@@ -127,20 +136,6 @@ export function waitingOf(board: BoardState): Waiting[] {
     ...tasks.map((task): Waiting => ({ kind: "task", task })),
     ...grouped(rest),
   ];
-}
-
-export type Today = { tasks: number; done: number; failed: number; open: number; modelCalls: number };
-
-/** Counts of the local day, from the board's own tasks. */
-export function todayOf(tasks: readonly BoardTask[], nowMs: number): Today {
-  const today = tasks.filter((task) => dayKey(task.startedMs) === dayKey(nowMs));
-  return {
-    tasks: today.length,
-    done: today.filter((task) => task.status === "done").length,
-    failed: today.filter((task) => task.status === "failed").length,
-    open: tasks.filter((task) => statusView(task).open).length,
-    modelCalls: today.reduce((sum, task) => sum + task.modelCalls, 0),
-  };
 }
 
 /** Where a task came from, in a word: `widget`, `acme/app`. */

@@ -1,15 +1,15 @@
-// The first screen: what waits for me, what runs, what is wrong.
+// The first screen: what waits for me, what runs, what is wrong, what it cost.
 import { useState } from "preact/hooks";
 import type { BoardDecision, BoardEndpoint, BoardNotice, BoardState, BoardTask } from "../../protocol/board.ts";
-import type { MetricsAnswer, TasksAnswer } from "../../protocol/console.ts";
-import { nowMs } from "../shared/clock.ts";
+import type { TasksAnswer } from "../../protocol/console.ts";
 import { ShapeIcon } from "../shared/icons.tsx";
 import { statusView } from "../shared/status.ts";
-import { isWhole, mergeTasks, sortTasks, todayOf, waitingOf } from "./model.ts";
+import { isWhole, mergeTasks, sortTasks, waitingOf } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, Id, Panel, ScrollText, TaskRow, useAnswer } from "./parts.tsx";
 import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
 import { api, board, change } from "./store.ts";
+import { MonthPanel, TodayPanel } from "./today.tsx";
 import { toolTitle } from "./tool-words.ts";
 
 const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
@@ -153,57 +153,6 @@ const Machines = (props: { endpoints: readonly BoardEndpoint[] }) => (
   </Panel>
 );
 
-function TodayPanel(props: { tasks: readonly BoardTask[] }) {
-  const today = todayOf(props.tasks, nowMs.value);
-  const facts: [string, number, string][] = [
-    ["open", today.open, ""],
-    ["tasks", today.tasks, ""],
-    ["done", today.done, ""],
-    ["failed", today.failed, today.failed > 0 ? "tone-bad" : ""],
-    ["model calls", today.modelCalls, ""],
-  ];
-  return (
-    <Panel title="Today">
-      <dl class="facts">
-        {facts.map(([name, value, tone]) => (
-          <div key={name}>
-            <dt class="muted">{name}</dt>
-            <dd class={tone}>{value}</dd>
-          </div>
-        ))}
-      </dl>
-    </Panel>
-  );
-}
-
-const share = (part: number, of: number): string => `${of === 0 ? 0 : Math.round((part / of) * 1000) / 10} %`;
-
-/** What the router did by itself, how often that was wrong, and what people made of the outcomes. */
-function MonthPanel() {
-  const answer = useAnswer<MetricsAnswer>("metrics");
-  if (answer.kind !== "here") return null;
-  const { days, asked, unasked, wrongUnasked, accepted, rejected, context } = answer.value;
-  const facts: [string, string, string][] = [
-    ["acted when asked", `${asked}`, ""],
-    ["acted unasked", `${unasked}`, ""],
-    ["of these wrong", `${wrongUnasked} (${share(wrongUnasked, unasked)})`, wrongUnasked > 0 ? "tone-bad" : ""],
-    ["outcomes accepted", `${accepted} of ${accepted + rejected}`, ""],
-    ["turns without a look-up", share(context.withoutRead, context.turns), ""],
-  ];
-  return (
-    <Panel title={`Last ${days} days`}>
-      <dl class="facts facts-even">
-        {facts.map(([name, value, tone]) => (
-          <div key={name}>
-            <dt class="muted">{name}</dt>
-            <dd class={tone}>{value}</dd>
-          </div>
-        ))}
-      </dl>
-    </Panel>
-  );
-}
-
 const DecisionRow = (props: { decision: BoardDecision }) => {
   const { decision } = props;
   return (
@@ -262,7 +211,7 @@ function TaskList(props: { tasks: readonly BoardTask[]; empty: string }) {
 
 export function NowPage(props: { board: BoardState }) {
   const { board } = props;
-  const open = todayOf(board.tasks, nowMs.value).open;
+  const open = board.tasks.filter((task) => statusView(task).open).length;
   // What waits for somebody stands above, and once is enough.
   const rest = board.tasks.filter((task) => !statusView(task).forYou);
   return (
@@ -275,7 +224,7 @@ export function NowPage(props: { board: BoardState }) {
       </div>
       <div class="now-side">
         <Machines endpoints={board.endpoints} />
-        <TodayPanel tasks={board.tasks} />
+        <TodayPanel board={board} />
         <MonthPanel />
         <Decisions decisions={board.decisions} />
         <SetUp />
