@@ -371,6 +371,23 @@ test("what could not be read says so, and is read again by a press", async () =>
   await page.getByRole("heading", { name: "What is not counted" }).waitFor();
 });
 
+test("a task that failed is an incident, with what was kept and what to do, until its outcome is judged", async () => {
+  const owner = await system.owner();
+  owner.send("show not-there-at-all.md");
+  const { page, problems } = await operator({}, "#/incidents");
+  const incident = page.locator(".notice", { hasText: "not-there-at-all.md" });
+  await incident.getByText("Task failed").waitFor({ timeout: 40_000 });
+  owner.close();
+  await incident.getByText("in its timeline", { exact: false }).waitFor();
+  await incident.getByRole("link", { name: "Open it" }).press("Enter");
+  await page.getByRole("button", { name: "Reject the outcome" }).click();
+  await page.getByRole("status").getByText("Rejected.").waitFor();
+  await page.goto(`${system.origin}/console#/incidents`);
+  await page.getByRole("heading", { name: "Incidents", level: 2 }).waitFor();
+  await expect.poll(() => incident.count(), { timeout: 30_000 }).toBe(0);
+  expect(problems).toEqual([]);
+});
+
 test("the list of threads follows what happens, and is not read anew for each step of each task", async () => {
   const { page } = await operator({}, "#/threads");
   const reads: number[] = [];
@@ -481,6 +498,7 @@ test.each([
     ["#/profiles", "Profiles"],
     ["#/proposals", "Proposals"],
     ["#/memory", "Memory"],
+    ["#/incidents", "Incidents"],
     ["#/costs", "Costs"],
     ["#/fact/fct_unknown", "Fact"],
     ["#/search/message", "Search"],

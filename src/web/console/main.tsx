@@ -7,6 +7,7 @@ import { DoorError } from "../shared/fetch-json.ts";
 import { ChevronIcon, Mark } from "../shared/icons.tsx";
 import { CostsPage } from "./costs.tsx";
 import { DecisionPage, TaskPage, ThreadPage, WhyPage } from "./detail.tsx";
+import { IncidentsPage } from "./incidents.tsx";
 import { help, listenToKeys } from "./keys.ts";
 import { MachinesPage } from "./machines.tsx";
 import { FactPage, MemoryPage } from "./memory.tsx";
@@ -82,6 +83,7 @@ const pages: [string, string, Route["page"]][] = [
   ["#/people", "People", "people"],
   ["#/rules", "Rules", "rules"],
   ["#/profiles", "Profiles", "profiles"],
+  ["#/incidents", "Incidents", "incidents"],
   ["#/costs", "Costs", "costs"],
 ];
 
@@ -208,6 +210,8 @@ function Page(props: { board: BoardState }) {
       return <RulesPage />;
     case "profiles":
       return <ProfilesPage />;
+    case "incidents":
+      return <IncidentsPage board={props.board} />;
     case "costs":
       return <CostsPage board={props.board} />;
     case "task":

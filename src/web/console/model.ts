@@ -22,6 +22,7 @@ const listPages = [
   "profiles",
   "proposals",
   "memory",
+  "incidents",
   "costs",
 ] as const;
 
