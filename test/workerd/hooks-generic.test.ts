@@ -4,7 +4,7 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { describe, expect, test } from "vitest";
-import { signedSources } from "../../src/channels/generic/parse.ts";
+import { parseGeneric, type SignedSource, signedSources } from "../../src/channels/generic/parse.ts";
 import { app } from "../../src/entry/app.ts";
 import { type Env, routerName } from "../../src/env.ts";
 import { limits } from "../../src/protocol/limits.ts";
@@ -167,6 +167,37 @@ describe("[Q5] forged, stale and broken deliveries stop at the door", () => {
     const answer = await app.fetch(request, { ...bindings, GENERIC_WEBHOOK_SECRET: " " } as Env, createExecutionContext());
     expect(answer.status).toBe(503);
     expect(await answer.text()).toContain("GENERIC_WEBHOOK_SECRET");
+  });
+});
+
+describe("a delivery that names its address", () => {
+  const named = { kind: "message", text: "for one place", source: "chat", place: "team" };
+
+  test.each<[string, SignedSource, string, string]>([
+    ["at another place", "chat", "other", "place"],
+    ["at the same place in other letters", "chat", "Team", "place"],
+    ["at the other door", "generic", "team", "source"],
+  ])("[T15] [Q5] is refused %s, says which field is not right, and leaves no row", async (_where, source, place, field) => {
+    const id = `kept-${source}-${place}`;
+    const { status, answer } = await deliverGeneric(named, { id, source, place });
+    expect(status).toBe(400);
+    expect(answer.message).toMatch(new RegExp(`^The body's ${field} is another than that of the address, "(?:${place}|${source})"\\. `));
+    const { trigger } = parseGeneric({ ...named, source, place }, { source, place, deliveryId: id, nowMs: 0 });
+    expect(await bindings.THREAD.getByName(trigger.threadId).row({ triggerId: trigger.id })).toBeNull();
+  });
+
+  test("[T15] is taken there, also after it was refused elsewhere, and a copy of it there does nothing", async () => {
+    const sent = { id: "named", source: "chat", place: "team" } as const;
+    expect((await deliverGeneric(named, { ...sent, place: "other" })).status).toBe(400);
+    expect((await deliverGeneric(named, sent)).answer.triggers).toMatchObject([{ outcome: "accepted" }]);
+    expect((await deliverGeneric(named, sent)).answer.triggers).toMatchObject([{ outcome: "duplicate" }]);
+  });
+
+  test("[T15] may name the place alone; without a name the same id at two places is two deliveries, as ever", async () => {
+    expect((await deliverGeneric({ ...named, source: undefined }, { id: "half", place: "team" })).status).toBe(202);
+    const unnamed = { kind: "message", text: "for two places" };
+    const taken = [await accepted(unnamed, "two", "one"), await accepted(unnamed, "two", "other")];
+    expect(new Set(taken.map(({ trigger }) => trigger.threadId)).size).toBe(2);
   });
 });
 
