@@ -11,6 +11,7 @@ import { audienceOf, speakerOf } from "./audience.ts";
 import { asRouter, taints } from "./authority.ts";
 import { excerpt } from "./context.ts";
 import { makeId, threadIdOf, triggerIdOf } from "./ids.ts";
+import { chooseProfile } from "./profile-name.ts";
 import type { InboxItem, KnownMachine, KnownTask, QueuedTrigger } from "./router.ts";
 import { adoptionOf } from "./router-adoption.ts";
 import { type Destination, whereAsked, withTask } from "./router-destination.ts";
@@ -55,16 +56,6 @@ export function chooseMachine(
 function beginningIn(machine: KnownMachine, workspace: string): KnownMachine | null {
   const first = machine.workspaces.find((each) => each.toLowerCase() === workspace);
   return first === undefined ? null : { ...machine, workspaces: [first, ...machine.workspaces.filter((each) => each !== first)] };
-}
-
-/** [WP2] The profile that the model named, or a sentence for it when there is none of that name. */
-export function chooseProfile(
-  profiles: readonly Pick<Profile, "name">[],
-  named: string | undefined,
-): { name: string } | { problem: string } {
-  const name = named?.trim().toLowerCase() || defaultProfile;
-  if (profiles.some((each) => each.name === name)) return { name };
-  return { problem: `There is no profile "${excerpt(name, 40)}"; there are ${profiles.map((each) => each.name).join(", ")}.` };
 }
 
 export type DispatchView = {

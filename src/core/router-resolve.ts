@@ -2,8 +2,9 @@
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { RouterCall } from "../protocol/router-tools.ts";
 import { asRouter, taints } from "./authority.ts";
+import { chooseProfile } from "./profile-name.ts";
 import { type InboxItem, isOpen, type KnownMachine, type KnownTask, type QueuedTrigger } from "./router.ts";
-import { chooseMachine, chooseProfile } from "./router-dispatch.ts";
+import { chooseMachine } from "./router-dispatch.ts";
 import { type Planned, type PlannedDecision, type RouterEffect, stripMarkers } from "./router-plan.ts";
 import { isSameWork } from "./same-work.ts";
 

@@ -7,7 +7,8 @@ import { finalStatuses, type Report, type Spend, type TaskStart } from "../proto
 import type { WorkerCall } from "../protocol/worker-tools.ts";
 import { excerpt } from "./context.ts";
 import { childId, makeId } from "./ids.ts";
-import { profileNamed } from "./profiles.ts";
+import { chooseProfile } from "./profile-name.ts";
+import { profileNamed, shippedProfiles } from "./profiles.ts";
 import { isSameWork } from "./same-work.ts";
 import { learnedRate } from "./token-rate.ts";
 import { oneLine } from "./worker-card.ts";
@@ -34,7 +35,9 @@ export function spawnChild(change: Change, call: Spawn, step: number, saved: rea
   if (task.children.length >= limits.maxChildrenPerTask)
     return { refused: `This task has started ${limits.maxChildrenPerTask} children already; that is all it may.` };
   if (share > spare(task)) return { refused: `You have ${spare(task)} model calls that you may give away, not ${share}.` };
-  const profile = profileNamed(call.input.profile ?? task.profile.name, saved);
+  const wanted = call.input.profile === undefined ? task.profile : chooseProfile([...shippedProfiles, ...saved], call.input.profile);
+  if ("problem" in wanted) return { refused: wanted.problem };
+  const profile = profileNamed(wanted.name, saved);
   const last = task.children.at(-1);
   if (last && isSameWork({ profile: last.profile, text: last.goal }, { profile: profile.name, text: goal }))
     return { refused: `${last.taskId} has just been given the same. Ask it, or give the child another way or another profile.` };
@@ -146,8 +149,9 @@ export function countUsage(task: TaskState, usage: ModelUsage | null, estimatedT
 export function handOff(change: Change, call: HandOff, step: number, saved: readonly Profile[], nowMs: number): Spoken {
   const { task } = change;
   const { reason, summary } = call.input;
-  const to = profileNamed(call.input.profile, saved);
-  if (to.name !== call.input.profile) return { refused: `There is no profile "${call.input.profile}".` };
+  const wanted = chooseProfile([...shippedProfiles, ...saved], call.input.profile);
+  if ("problem" in wanted) return { refused: wanted.problem };
+  const to = profileNamed(wanted.name, saved);
   if (to.name === task.profile.name) return { refused: `You work as ${to.name} already.` };
   if (task.handOffs >= limits.maxHandOffs) {
     const text = `This task was handed on ${limits.maxHandOffs} times and is not done. ${reason}\n\nWhat is known:\n${summary}\n\nWhat should happen with it?`;

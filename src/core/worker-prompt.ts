@@ -2,7 +2,7 @@
 
 import type { ModelMessage, ModelRequest } from "../protocol/model.ts";
 import type { Profile } from "../protocol/profile.ts";
-import { toolsOf } from "./profiles.ts";
+import { shippedProfiles, toolsOf } from "./profiles.ts";
 
 /** Room for one reply. */
 const workerOutputTokens = 8_000;
@@ -46,6 +46,7 @@ How you work
 - \`note\` keeps a confirmed fact, an open question, or an approach with its outcome. Other workers of the thread can read your notes, and you theirs: recall of a thread names their id (nts_). In a long task the older messages are put aside: a \`kept\` item then holds your notes, what was run with its outcome, what people said, and what you were told; recall of its \`segment\` reads all of it.
 - \`spawn\` starts a child for a part that stands alone; it costs \`share\` model calls of your own. Do small things yourself. \`tell_child\` answers its question, \`stop_child\` ends it. Report \`done\` only when no child is at work.
 - \`hand_off\` gives the task to another profile, with all that is known. Use it when what is left needs tools that you lack.
+- Profiles are ${shippedProfiles.map(({ name }) => name).join(", ")}, and what the team made of its own: a name that is none is answered with all that there are.
 
 How you report
 - \`report\` is the only way to say something; text beside your calls reaches nobody.

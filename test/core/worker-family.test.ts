@@ -8,6 +8,7 @@ import { decideReply } from "../../src/core/worker-reply.ts";
 import { beginStep, nextMove, startTask } from "../../src/core/worker-session.ts";
 import { type Change, inboxKey, type TaskState } from "../../src/core/worker-state.ts";
 import { limits } from "../../src/protocol/limits.ts";
+import type { Profile } from "../../src/protocol/profile.ts";
 import type { Report, TaskStart } from "../../src/protocol/task.ts";
 import {
   between,
@@ -79,6 +80,20 @@ test("[WC1] a share that is not there is refused, and so is the same work twice 
   );
   expect(twice[1]).toContain("has just been given the same");
   expect(twice[2]).toContain("started");
+});
+
+test("[WP2] a child, or a hand-off, to a profile that there is not is refused with the names of those that there are", () => {
+  const profiles = [
+    { ...shippedProfiles[0], name: "release", version: 1 },
+    { ...shippedProfiles[1], version: 2 },
+  ] as Profile[];
+  const handOff: [string, unknown] = ["hand_off", { profile: "wizard", reason: "magic", summary: "none" }];
+  for (const call of [spawn("read the docs", 2, { profile: "wizard" }), handOff]) {
+    const change = decideReply(calling(), reply(call), replyFacts({ profiles }));
+    expect(outputs(change)[0]).toContain('There is no profile \\"wizard\\"; there are general, coder, researcher, triager, release.');
+    expect(change.effects).toEqual([]);
+    expect(change.task).toMatchObject({ children: [], handOffs: 0, allowance: 15 });
+  }
 });
 
 test("[WC1] a family is two deep and no more", () => {
