@@ -89,7 +89,7 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
   };
   const read = calls.map(readCall);
   const inOrder = [...read.keys()].sort((a, b) => Number(isSpeech(read[a])) - Number(isSpeech(read[b])) || a - b);
-  let { speculation = noSpeculation, schedules = [], facts = noFacts } = view;
+  let { speculation = noSpeculation, schedules = [], facts = noFacts, tasks } = view;
   for (const index of inOrder) {
     const call = read[index];
     if (call === undefined || isRead(call)) continue;
@@ -97,11 +97,13 @@ export function decideStep(view: TurnView, calls: ModelReply["calls"]): StepOutc
       "problem" in call
         ? { refused: call.problem }
         : (untrueBeside(call, outcome.refused, outcome.progress) ??
-          decideCall({ ...view, speculation, schedules, facts }, outcome.progress, call, index));
+          decideCall({ ...view, speculation, schedules, facts, tasks }, outcome.progress, call, index));
     if ("decision" in verdict) {
       speculation = withStarted(speculation, verdict.decision.speculation);
       schedules = withEdit(schedules, verdict.decision.schedule);
       facts = without(facts, verdict.decision.forgets?.id);
+      // [RD8] Opened twice in one answer, what was said the second time would reach nobody.
+      if (verdict.decision.newTask !== undefined) tasks = new Map(tasks).set(verdict.decision.newTask.id, verdict.decision.newTask);
       outcome.decisions.push(verdict.decision);
       outcome.results[index] = JSON.stringify(verdict.result);
     } else {

@@ -33,7 +33,7 @@ export function planResolve(
     return { decision: { ...about, effects: [{ kind: "accept", taskId: task.id, input: { by, accepted } }] }, result: { accepted } };
   }
   const note = stripMarkers(input.note ?? "");
-  const refusal = whyNotAgain(how, note, task);
+  const refusal = whyNotAgain(how, note, task, settled);
   if (refusal !== null) return { refused: refusal };
   const path = pathOf(view, input, task);
   if ("refused" in path) return path;
@@ -67,7 +67,10 @@ export function planResolve(
 const profileOf = (task: KnownTask): string => task.profile ?? defaultProfile;
 
 /** Why it does not go on in this way, as a sentence for the model; null when it may. */
-function whyNotAgain(how: "retry" | "reroute" | "reopen", note: string, task: KnownTask): string | null {
+function whyNotAgain(how: "retry" | "reroute" | "reopen", note: string, task: KnownTask, settled: readonly InboxItem[]): string | null {
+  // A program alone starts no work. And a reopening counts no attempts: by its own report a failed task would go round for ever.
+  if (!settled.some((item) => (item.kind === "report" ? how !== "reopen" : item.trigger.principal.role !== "bot")))
+    return "Nobody asks for more of it: settle a person's words. What failed is retried or rerouted by its report; else ask_human.";
   const { retries = 0, reroutes = 0 } = task;
   if (how === "reroute") return reroutes < maxReroutes ? null : "It was rerouted twice already: ask_human.";
   if (how !== "retry") return null;

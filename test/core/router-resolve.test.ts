@@ -2,31 +2,28 @@ import { expect, test } from "vitest";
 import { audienceOf } from "../../src/core/audience.ts";
 import { shippedProfiles } from "../../src/core/profiles.ts";
 import type { InboxItem, KnownTask } from "../../src/core/router.ts";
-import { decideStep } from "../../src/core/router-decide.ts";
+import { decideStep, type TurnView } from "../../src/core/router-decide.ts";
 import { guest, machineOf, member, queuedReport, queuedTrigger, reportOf, taskOf } from "../support/router-fixtures.ts";
 
 const failed = (parts: Partial<KnownTask> = {}): KnownTask =>
   taskOf("failed", { status: "failed", endedMs: 5, machine: "laptop", ...parts });
 const machines = [machineOf("laptop"), machineOf("studio")];
-function resolve(item: InboxItem, task: KnownTask, input: object) {
-  return decideStep(
-    {
-      turn: 2,
-      step: 1,
-      lane: item.lane,
-      capped: false,
-      nowMs: 9,
-      agentName: "agent",
-      items: new Map([[item.id, item]]),
-      progress: new Map(),
-      tasks: new Map([[task.id, task]]),
-      machines,
-      profiles: shippedProfiles,
-      policies: [],
-    },
-    [{ callId: "c", tool: "resolve", input: { settles: [item.id], task: task.id, ...input } }],
-  );
-}
+const viewOf = (items: readonly InboxItem[], task: KnownTask): TurnView => ({
+  turn: 2,
+  step: 1,
+  lane: items[0]?.lane ?? "team",
+  capped: false,
+  nowMs: 9,
+  agentName: "agent",
+  items: new Map(items.map((item) => [item.id, item])),
+  progress: new Map(),
+  tasks: new Map([[task.id, task]]),
+  machines,
+  profiles: shippedProfiles,
+  policies: [],
+});
+const resolve = (item: InboxItem, task: KnownTask, input: object) =>
+  decideStep(viewOf([item], task), [{ callId: "c", tool: "resolve", input: { settles: [item.id], task: task.id, ...input } }]);
 const report = (task: KnownTask) => queuedReport(reportOf({ task, kind: "failed", status: "failed" }));
 
 test("[RD8] a failed task is tried again once, with other words, then elsewhere, then people decide", () => {
@@ -47,6 +44,17 @@ test("[RD8] a failed task is tried again once, with other words, then elsewhere,
   expect(resolve(report(lost), lost, { how: "reroute", machine: "studio" }).refused).toMatchObject([
     { reason: expect.stringContaining("ask_human") },
   ]);
+});
+
+test("[RD8] only a person's word opens a task again: not its own report, which would go round for ever, and not a program", () => {
+  const task = failed({ status: "failed" });
+  for (const how of ["reopen", "retry", "reroute"]) {
+    const ci = queuedTrigger({ name: "ci", by: { role: "bot", id: "ci", name: "ci", onBehalfOf: "member" }, thread: "x" });
+    const own = { ...task, threadId: ci.threadId, threads: [ci.threadId], audience: audienceOf(ci.trigger) };
+    const input = { how, note: "Once more, another way.", machine: "studio" };
+    expect(resolve(ci, own, input).refused, how).toMatchObject([{ reason: expect.stringContaining("Nobody asks for more of it") }]);
+    expect(resolve(report(task), task, input).refused, how).toHaveLength(how === "reopen" ? 1 : 0);
+  }
 });
 
 test("[RD8] [WF2] a retry says something else than before, and another profile is another path", () => {
@@ -77,6 +85,16 @@ test("[RD8] a reply in the task's thread reaches it as a row; words from elsewhe
     { kind: "subscribe", threadId: inside.threadId },
   ]);
   expect(effects?.[1]).not.toHaveProperty("input.triggerId");
+});
+
+test("[RD8] a task is opened once in an answer, so that no words for it are lost: the second call is told that it is open", () => {
+  const [first, second] = ["first", "second"].map((name) => queuedTrigger({ name, by: member, text: `${name} wish` }));
+  if (first === undefined || second === undefined) throw new Error("two messages");
+  const task = { ...failed({ status: "done" }), audience: audienceOf(first.trigger) };
+  const call = ({ id }: InboxItem) => ({ callId: id, tool: "resolve", input: { settles: [id], task: task.id, how: "reopen" } });
+  const { decisions, refused } = decideStep(viewOf([first, second], task), [call(first), call(second)]);
+  expect(decisions).toMatchObject([{ settles: [first.id], taskId: task.id }]);
+  expect(refused).toMatchObject([{ settles: [second.id], reason: expect.stringContaining("is still open") }]);
 });
 
 test("[RD8] an outcome is judged with the task's authority; an open task and an outsider are refused", () => {
