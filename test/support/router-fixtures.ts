@@ -17,16 +17,18 @@ export type TriggerParts = {
   by: Principal;
   /** Issue of this name; without it the root of `by`. */
   thread?: string;
+  /** A pull request of it instead. */
+  pull?: boolean;
   text?: string;
   outcome?: Extract<Outcome, "candidate" | "request">;
   /** False: said to somebody else. */
   addressed?: boolean;
 };
 
-export function triggerOf({ name, by, thread, text, addressed = true }: TriggerParts): Trigger {
+export function triggerOf({ name, by, thread, pull = false, text, addressed = true }: TriggerParts): Trigger {
   const source = thread === undefined ? "web" : "github";
   const place = thread === undefined ? "widget" : "acme/app";
-  const threadKey = thread === undefined ? `root:${by.id}` : `issue:${thread}`;
+  const threadKey = thread === undefined ? `root:${by.id}` : `${pull ? "pull" : "issue"}:${thread}`;
   const threadId = threadIdOf(source, place, threadKey);
   return {
     id: triggerIdOf(source, name, threadId),
@@ -35,6 +37,7 @@ export function triggerOf({ name, by, thread, text, addressed = true }: TriggerP
     threadId,
     place,
     threadKey,
+    ...(pull ? { threadUrl: `https://github.com/acme/app/pull/${thread}` } : {}),
     threadTitle: thread === undefined ? by.name : `title of ${thread}`,
     kind: thread === undefined ? "message" : "issue_comment.created",
     principal: by,

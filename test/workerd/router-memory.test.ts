@@ -156,7 +156,7 @@ test("an old task that was done in a pull request is found from the widget in at
       },
     ],
   );
-  const asked = await say(lab, { name: pull, by, thread: pull, text: `the login test is flaky, fix it ${pull}` });
+  const asked = await say(lab, { name: pull, by, thread: pull, pull: true, text: `the login test is flaky, fix it ${pull}` });
   const dispatch = await decided(lab, asked.id);
   await settled(lab);
   const task = taskOf("x", { id: dispatch.taskId ?? "", threadId: asked.threadId });
@@ -179,6 +179,7 @@ test("an old task that was done in a pull request is found from the widget in at
     [
       { calls: [{ tool: "find", input: { query: "flaky login test" } }] },
       { calls: [{ tool: "recall", input: { id: task.id } }] },
+      { calls: [{ tool: "recall", input: { id: asked.threadId } }] },
       { calls: [{ tool: "reply", input: { settles: [triggerOf(about).id], text: "By freezing the clock, in the pull request." } }] },
     ],
   );
@@ -186,10 +187,11 @@ test("an old task that was done in a pull request is found from the widget in at
   await decided(lab, question.id);
   await settled(lab);
   const requests = await bodies("how did we");
-  expect(requests).toHaveLength(3);
+  expect(requests).toHaveLength(4);
   expect(lastMessage(requests[0])).not.toContain(task.id);
   expect(lastMessage(requests[1])).toContain(task.id);
   expect(lastMessage(requests[2])).toContain(worker?.start.goal ?? "no goal");
   expect(lastMessage(requests[2])).toContain(asked.threadId);
+  expect(lastMessage(requests[3])).toContain(`https://github.com/acme/app/pull/${pull}`);
   expect(await saidIn(question.threadId)).toMatchObject([{ text: "By freezing the clock, in the pull request." }]);
 });
