@@ -243,7 +243,7 @@ export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {
       tasks: delivery.tasks.slice(-10),
     };
     if (row.verdict.outcome === "ignore" || row.verdict.outcome === "record") return [{ what: "record", item }];
-    if (row.trigger.hops > limits.maxHops) return [{ what: "too_many_hops", item }];
+    if (row.trigger.hops > limits.maxHops && delivery.again === undefined) return [{ what: "too_many_hops", item }];
     return [{ what: "queue", item }];
   });
 }

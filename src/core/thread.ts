@@ -7,7 +7,7 @@ import type { TaskStatus } from "../protocol/task.ts";
 import type { OtherTask, OutboundIntent, OutboundState, ThreadInfo, ThreadRow } from "../protocol/thread.ts";
 import { type Trigger, timerKind, type Verdict } from "../protocol/trigger.ts";
 import type { WidgetRow } from "../protocol/widget-frames.ts";
-import { isTeamPerson } from "./authority.ts";
+import { isPerson, isTeamPerson } from "./authority.ts";
 import { isNamedForTask, taskOfBranch } from "./branch.ts";
 import { threadIdOf, triggerIdOf } from "./ids.ts";
 
@@ -88,6 +88,8 @@ export function planAppend(input: {
   echo: { id: string; state: OutboundState } | null;
   /** Whether we said something among the newest rows of this thread. */
   saidLately: () => boolean;
+  /** How often it went back and forth between programs and us since a person spoke here. */
+  hopsHere: () => number;
   /** It came through a channel; what code of ours makes has a source of its own. */
   fromChannel: boolean;
 }): AppendPlan {
@@ -105,7 +107,8 @@ export function planAppend(input: {
   if (subscribers.length === 0 && verdict.outcome === "ignore" && !ours) return { do: "ignore", rule: verdict.rule };
   const mode = subscribers.length > 0 ? "observe" : "decide";
   // A schedule of ours speaks in its thread, through no channel; no channel may bring its kind.
-  const trigger = input.fromChannel && input.trigger.kind !== timerKind ? asPersons(input.trigger) : input.trigger;
+  const isOthers = input.fromChannel && input.trigger.kind !== timerKind;
+  const trigger = isOthers ? derived(asPersons(input.trigger), verdict, input.hopsHere) : input.trigger;
   return { do: "accept", event: { kind: "thread.accepted", trigger, verdict, mode, subscribers } };
 }
 
@@ -145,6 +148,20 @@ function asPersons(trigger: Trigger): Trigger {
   const claimed = echoOf === undefined ? trigger : { ...trigger, facts };
   if (trigger.principal.role !== "agent") return claimed;
   return { ...claimed, principal: { role: "public", id: trigger.principal.id, name: trigger.principal.name } };
+}
+
+/** [T16] What a program says after us may be its answer to us: it goes on counting where our words were. A person's word begins anew. */
+const derived = (trigger: Trigger, { outcome }: Verdict, hopsHere: () => number): Trigger =>
+  trigger.principal.role === "bot" && (outcome === "candidate" || outcome === "request")
+    ? { ...trigger, hops: Math.max(trigger.hops, hopsHere()) }
+    : trigger;
+
+/** [T16] The hops of our last words among these rows, oldest first, unless a person, or a schedule of one, spoke since. */
+export function hopsOf(rows: readonly ThreadRow[]): number {
+  const last = rows.findLast(
+    (row) => row.kind === "outbound" || (row.kind === "trigger" && (isPerson(row.trigger.principal) || row.trigger.kind === timerKind)),
+  );
+  return last?.kind === "outbound" ? last.outbound.hops : 0;
 }
 
 /** What the log says of a trigger that came again, first with the delivery `of`. One with another delivery id was known by its message key. */

@@ -29,6 +29,7 @@ export const planFor = (
     knownSeq,
     echo: (store && echoIn(store, trigger, nowMs)) ?? null,
     saidLately: () => store?.saidLately() ?? false,
+    hopsHere: () => store?.hopsHere() ?? 0,
     fromChannel,
   });
 

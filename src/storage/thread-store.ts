@@ -1,7 +1,7 @@
 // A Thread's own SQLite: the log, and beside it the cursors and the small state that its rows imply. The tables are made
 // with the first row that is kept, so that what the gate ignores leaves nothing behind.
 import { rowTaints } from "../core/authority.ts";
-import { deliveredKinds, isForRouter, rowKinds, type Subscription, toRow, unknownThread } from "../core/thread.ts";
+import { deliveredKinds, hopsOf, isForRouter, rowKinds, type Subscription, toRow, unknownThread } from "../core/thread.ts";
 import type { Logged, ThreadEvent } from "../protocol/events.ts";
 import type { TaskId, ThreadId } from "../protocol/ids.ts";
 import type { ThreadRpc } from "../protocol/rpc.ts";
@@ -49,6 +49,8 @@ const maybeForRouter = `SELECT seq, body FROM log WHERE seq > ? AND kind = 'thre
 
 /** An answer to us comes within so many rows. */
 const saidLatelyRows = 8;
+/** A program says less than this in answer to us. */
+const hopRows = 20;
 
 export class ThreadStore {
   readonly log: EventLog<ThreadEvent>;
@@ -107,6 +109,11 @@ export class ThreadStore {
   /** Whether something of the newest rows is our own words. */
   saidLately(): boolean {
     return this.rowsBefore(Number.MAX_SAFE_INTEGER, saidLatelyRows).some((row) => row.kind === "outbound");
+  }
+
+  /** How often it went back and forth here between programs and us. */
+  hopsHere(): number {
+    return hopsOf(this.rowsBefore(Number.MAX_SAFE_INTEGER, hopRows));
   }
 
   /** Whether this is what the thread is already. */

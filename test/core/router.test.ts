@@ -137,7 +137,9 @@ describe("arrivals", () => {
     expect(arrivals({ ...delivery, rows, releasedBy: "tsk_a" }, 3).map((each) => each.what)).toEqual(["queue", "record"]);
   });
 
-  test("a message derived of derived messages goes to a human", () => {
-    expect(arrivals({ ...delivery, rows: [rowOf("x", 1, "candidate", 5)] }, 0)[0]?.what).toBe("too_many_hops");
+  test("[T16] a message derived of derived messages goes to a human, and is decided when an operator asks", () => {
+    const rows = [rowOf("x", 1, "candidate", 5)];
+    expect(arrivals({ ...delivery, rows }, 0)[0]?.what).toBe("too_many_hops");
+    expect(arrivals({ ...delivery, rows, again: "asked" }, 0)[0]?.what).toBe("queue");
   });
 });

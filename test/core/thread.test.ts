@@ -5,6 +5,7 @@ import {
   activeTasks,
   alsoWith,
   covers,
+  hopsOf,
   isActive,
   isForRouter,
   labelOfOurs,
@@ -62,6 +63,7 @@ describe("what a thread does with a trigger", () => {
       knownSeq: null,
       echo: null,
       saidLately: () => false,
+      hopsHere: () => 0,
       fromChannel: true,
       ...more,
     });
@@ -157,6 +159,30 @@ describe("what a thread does with a trigger", () => {
     expect(inside.do === "accept" && inside.event.trigger.principal.role).toBe("agent");
   });
 
+  test("[T16] what a program says carries on the hops of our words before it, where it asks for a decision; a person's word begins anew", () => {
+    const bot: Principal = { role: "bot", id: "helper", name: "helper" };
+    const hops = (by: Principal, outcome: Outcome): number => {
+      const planned = plan({ trigger: trigger("d1", { principal: by }), verdict: verdict(outcome), hopsHere: () => 3 });
+      return planned.do === "accept" ? planned.event.trigger.hops : -1;
+    };
+    expect([hops(bot, "candidate"), hops(bot, "request"), hops(bot, "record"), hops(member, "candidate")]).toEqual([3, 3, 0, 0]);
+    const said = (count: number): ThreadRow => ({
+      ...{ kind: "outbound", seq: 1, atMs: 0, state: "sent" },
+      outbound: { id: "out_a-b", threadId, kind: "reply", text: "hello", hops: count },
+    });
+    const heard = (by: Principal, kind = "issue_comment.created"): ThreadRow => ({
+      ...{ kind: "trigger", seq: 1, atMs: 0, verdict: verdict("candidate") },
+      trigger: trigger("d1", { principal: by, kind }),
+    });
+    const schedule: Principal = { role: "agent", id: "sch_a", name: "Schedule", onBehalfOf: "member" };
+    expect([
+      hopsOf([]),
+      hopsOf([said(1), heard(bot), said(2), heard(bot), heard(bot)]),
+      hopsOf([said(2), heard(member), heard(bot)]),
+      hopsOf([said(2), heard(schedule, timerKind)]),
+    ]).toEqual([0, 2, 0, 0]);
+  });
+
   test("[T3] `record` is kept and asked of nobody; observed rows are not the router's", () => {
     const event = (outcome: Outcome, mode: "decide" | "observe"): ThreadEvent => ({
       kind: "thread.accepted",
@@ -230,6 +256,7 @@ class ModelThread {
       knownSeq: knownSeq === 0 ? null : knownSeq,
       echo: null,
       saidLately: () => false,
+      hopsHere: () => 0,
       fromChannel: true,
     });
     if (plan.do !== "accept") return;
