@@ -86,7 +86,7 @@ type Joinable = Parameters<typeof pickJoining>[3] &
 /** What came meanwhile enters the turn: its message goes with the next request, with what concerns it and was not there yet. */
 export function joinTurn(ledger: RouterLedger, held: ReadonlySet<string>, turn: Joinable): ModelMessage[] {
   const { store } = ledger;
-  const joining = pickJoining(store.inbox.queued(), held, store.meta(), turn);
+  const joining = pickJoining(store.inbox.queued(held), held, store.meta(), turn);
   if (joining.length === 0) return [];
   const readers = store.readersOf(joining);
   const facts = factsFor(ledger, turn.lane, joining, readers).filter(({ id }) => !turn.inlined.includes(id));

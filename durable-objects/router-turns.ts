@@ -105,7 +105,8 @@ export class RouterTurns {
 
   #pick(): PickedTurn | null {
     const { store } = this.#ledger;
-    return pickTurn(store.inbox.queued(), this.#effects.held(), store.meta(), Date.now());
+    const held = this.#effects.held();
+    return pickTurn(store.inbox.queued(held), held, store.meta(), Date.now());
   }
 
   /** The loop ends: what is left waits for its time, or for the effect that holds it back and kicks us when it is applied. */

@@ -5,7 +5,7 @@ import { finalStatuses, type Report, type TaskStatus } from "../protocol/task.ts
 import type { DeliveredRow, ThreadRow } from "../protocol/thread.ts";
 import { handedBackRule, type Trigger, type Verdict } from "../protocol/trigger.ts";
 import { audienceOf } from "./audience.ts";
-import { authorityOf, laneOf, rowTaints, taints } from "./authority.ts";
+import { authorityOf, isPerson, laneOf, rowTaints, taints } from "./authority.ts";
 import { estimateTokens, excerpt } from "./context.ts";
 import { providerTokens } from "./token-rate.ts";
 
@@ -256,8 +256,22 @@ type Waits = Pick<RouterMeta, "retryAtMs" | "doubts" | "apartMs" | "tokenRate">;
 
 export type PickedTurn = { lane: Lane; items: InboxItem[] };
 
+/** [RT4] What of these fits, in the order they came: the one that waited longest, then what people say, then the rest. */
+function fitting(items: readonly InboxItem[], room: { items: number; tokens: number }, rate: number): InboxItem[] {
+  const [first, ...others] = items;
+  const ofPeople = (item: InboxItem): boolean => item.kind === "trigger" && isPerson(item.trigger.principal);
+  const inTurn = [...(first === undefined ? [] : [first]), ...others.filter(ofPeople), ...others.filter((item) => !ofPeople(item))];
+  let tokens = 0;
+  const beyond = inTurn.findIndex((item, index) => {
+    tokens += weightOf(item, rate);
+    return index >= room.items || tokens > room.tokens;
+  });
+  const fit = new Set(beyond < 0 ? inTurn : inTurn.slice(0, beyond));
+  return items.filter((item) => fit.has(item));
+}
+
 /**
- * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps.
+ * [RT4] The next turn: everything that queued in one lane, team first, in the order it came, up to the caps; where these bite, people first.
  * Threads whose dispatch is not applied yet are held back, and only they. [RT7] An item that the model refuses goes alone.
  */
 export function pickTurn(queued: readonly InboxItem[], held: ReadonlySet<string>, meta: Waits, nowMs: number): PickedTurn | null {
@@ -266,14 +280,11 @@ export function pickTurn(queued: readonly InboxItem[], held: ReadonlySet<string>
   const alone = apart === undefined || nowMs < meta.apartMs ? null : { lane: apart.lane, items: [apart] };
   if (alone !== null && nowMs >= meta.apartMs + patienceMs) return alone;
   for (const lane of lanes) {
-    const items: InboxItem[] = [];
-    let tokens = 0;
-    for (const item of free.filter((each) => each.lane === lane && each.tries === 0)) {
-      tokens += weightOf(item, meta.tokenRate);
-      if (items.length > 0 && (items.length >= (meta.doubts[lane].width ?? limits.maxTurnItems) || tokens > limits.maxTurnTokens)) break;
-      items.push(item);
-    }
-    if (items.length > 0) return { lane, items };
+    const waiting = free.filter((each) => each.lane === lane && each.tries === 0);
+    const room = { items: meta.doubts[lane].width ?? limits.maxTurnItems, tokens: limits.maxTurnTokens };
+    const items = fitting(waiting, room, meta.tokenRate);
+    // One that is larger than the cap goes alone.
+    if (waiting.length > 0) return { lane, items: items.length > 0 ? items : waiting.slice(0, 1) };
   }
   return alone;
 }
@@ -304,11 +315,7 @@ export function pickJoining(
     turn.nowMs,
   );
   if (next?.lane !== turn.lane) return [];
-  let tokens = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item, meta.tokenRate), 0);
-  const room = limits.maxTurnItems - turn.undecided;
-  const beyond = next.items.findIndex((item, index) => {
-    tokens += weightOf(item, meta.tokenRate);
-    return index >= room || tokens > limits.maxTurnTokens;
-  });
-  return beyond < 0 ? next.items : next.items.slice(0, beyond);
+  const tokens = [...turn.items.values()].reduce((sum, item) => sum + weightOf(item, meta.tokenRate), 0);
+  const room = { items: limits.maxTurnItems - turn.undecided, tokens: limits.maxTurnTokens - tokens };
+  return fitting(next.items, room, meta.tokenRate);
 }

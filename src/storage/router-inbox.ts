@@ -3,6 +3,7 @@
 
 import type { InboxItem, QueuedReport, QueuedTrigger } from "../core/router.ts";
 import type { RouterEvent } from "../protocol/events.ts";
+import { lanes } from "../protocol/principal.ts";
 import { hasTable, type Part } from "./tables.ts";
 
 /** `passed`: a worker has it. `settled`: a decision was made. */
@@ -64,9 +65,10 @@ export class RouterInbox {
     this.#open?.add(item.id);
   }
 
-  /** Rows that wait for a decision, in the order they came. */
-  queued(limit = 200): InboxItem[] {
-    return this.#queued("TRUE ORDER BY ord LIMIT ?", limit);
+  /** The first rows of each lane that wait for a decision, in the order they came. [RT4] Neither the other lane nor a thread that is held hides them. */
+  queued(held: ReadonlySet<string> = new Set(), limit = 200): InboxItem[] {
+    const where = "json_extract(item.body, '$.lane') = ? AND item.thread_id NOT IN (SELECT value FROM json_each(?)) ORDER BY ord LIMIT ?";
+    return lanes.flatMap((lane) => this.#queued(where, lane, JSON.stringify([...held]), limit));
   }
 
   queuedOf(ids: readonly string[]): Map<string, InboxItem> {

@@ -40,6 +40,9 @@ describe("pickJoining", () => {
   test("[RT6] the caps are of the whole turn", () => {
     const many = Array.from({ length: 60 }, (_, i) => queuedTrigger({ name: `m${i}`, by: member, thread: `t${i}` }));
     expect(join(many, { undecided: 15 })).toEqual(many.slice(0, 25));
+    const ci = { role: "bot", id: "ci", name: "ci", onBehalfOf: "member" } as const;
+    const noise = Array.from({ length: 30 }, (_, i) => queuedTrigger({ name: `ci${i}`, by: ci, thread: `ci${i}` }));
+    expect(join([...noise, other], { undecided: 38 })).toEqual([noise[0], other]);
     const long = [1, 2].map((i) => queuedTrigger({ name: `long${i}`, by: member, thread: `l${i}`, text: "x".repeat(8_000) }));
     const full = Array.from({ length: 6 }, (_, i) =>
       queuedTrigger({ name: `f${i}`, by: member, thread: `f${i}`, text: "x".repeat(8_000) }),
@@ -79,6 +82,17 @@ describe("pickTurn", () => {
     // The same characters are four times the tokens in a script without an alphabet.
     const dense = Array.from({ length: 20 }, (_, i) => queuedTrigger({ name: `d${i}`, by: member, text: "語".repeat(32_000) }));
     expect(pick(dense)?.items).toHaveLength(1);
+  });
+
+  test("[RT4] where the caps bite, people go before programs, beside what waited longest; what is picked stays in its order", () => {
+    const ci = { role: "bot", id: "ci", name: "ci", onBehalfOf: "member" } as const;
+    const noise = Array.from({ length: 60 }, (_, i) => queuedTrigger({ name: `ci${i}`, by: ci, thread: `ci${i}` }));
+    const people = ["late", "later"].map((name) => queuedTrigger({ name, by: member, thread: name }));
+    const picked = pick([...noise, ...people])?.items ?? [];
+    expect(picked).toEqual([...noise.slice(0, 38), ...people]);
+    const doubts = { ...freshMeta.doubts, team: { ...noDoubt, width: 2 } };
+    expect(pick([...noise, ...people], none, { doubts })?.items).toEqual([noise[0], people[0]]);
+    expect(pick([...noise.slice(0, 3), ...people])?.items).toEqual([...noise.slice(0, 3), ...people]);
   });
 
   test("[RT5] during an outage nothing is picked, and a lane that backs off does not hold the other", () => {

@@ -3,7 +3,9 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test, vi } from "vitest";
 import { RouterTurns } from "../../durable-objects/router-turns.ts";
 import type { Logged, RouterEvent } from "../../src/protocol/events.ts";
-import { member } from "../support/router-fixtures.ts";
+import type { Trigger } from "../../src/protocol/trigger.ts";
+import { RouterInbox } from "../../src/storage/router-inbox.ts";
+import { guest, member, triggerOf } from "../support/router-fixtures.ts";
 import { append, decided, events, type Lab, newLab, rows, say, script, settled } from "./router-lab.ts";
 
 type Sql = DurableObjectState["storage"]["sql"];
@@ -76,6 +78,27 @@ test("[RI12] what names an item is found by its id: its entry, its model calls, 
     const [start = 0] = naming.map(({ seq }) => seq);
     expect((await lab.router.events({ afterSeq: start, limit: 1, about: id })).map(({ seq }) => seq)).toEqual([naming[1]?.seq]);
   }
+});
+
+test("[RT4] neither a flood of the other lane nor a thread that is held hides what waits behind it", async () => {
+  const lab = await newLab();
+  const still = vi.spyOn(RouterTurns.prototype, "kick").mockReturnValue();
+  const flood = Array.from({ length: 210 }, (_, i) => triggerOf({ name: `${lab.token}-f${i}`, by: guest, thread: `${lab.token}f` }));
+  const verdict = { outcome: "candidate", rule: "test", reason: "said" } as const;
+  const rowsOf = (triggers: readonly Trigger[]) =>
+    triggers.map((trigger, i) => ({ row: { kind: "trigger" as const, seq: i + 1, atMs: 1, trigger, verdict }, alsoWith: [] }));
+  const deliver = (...triggers: Trigger[]) =>
+    lab.router.deliver({ threadId: triggers[0]?.threadId ?? "", rows: rowsOf(triggers), before: [], tasks: [] });
+  await deliver(...flood);
+  const stranger = triggerOf({ name: `${lab.token}-s`, by: guest, thread: `${lab.token}s` });
+  const asked = triggerOf({ name: `${lab.token}-a`, by: member, thread: `${lab.token}a` });
+  for (const one of [stranger, asked]) await deliver(one);
+  await evictDurableObject(lab.router as never);
+  const queued = (held: string[]) => inside(lab, (sql) => new RouterInbox(sql).queued(new Set(held)).map(({ id }) => id));
+  expect(await queued([])).toContain(asked.id);
+  expect(await queued([flood[0]?.threadId ?? ""])).toEqual([asked.id, stranger.id]);
+  await inside(lab, (sql) => sql.exec("UPDATE item SET state = 'settled'"));
+  still.mockRestore();
 });
 
 /** As an earlier version kept it. */
