@@ -9,12 +9,10 @@ import { beginStep, callAgain, callFailed, nextMove, pauseTask, tellOverdue } fr
 import type { Change, TaskState } from "../src/core/worker-state.ts";
 import { type Config, type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
-import { createModel } from "../src/llm/registry.ts";
 import { logFault } from "../src/log-fault.ts";
 import type { TaskEvent } from "../src/protocol/events.ts";
 import { messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
-import type { Model } from "../src/protocol/model.ts";
 import type { Profile } from "../src/protocol/profile.ts";
 import type { Replayed } from "../src/protocol/rpc.ts";
 import { AlarmMux } from "../src/storage/alarm-mux.ts";
@@ -25,7 +23,7 @@ import { openTables } from "../src/storage/tables.ts";
 import { WorkerStore, workerTables } from "../src/storage/worker-store.ts";
 import { commandFor } from "../src/tools/on-endpoint.ts";
 import { WorkerEffects } from "./worker-effects.ts";
-import { type Answer, askWorkerModel, faultOf, replayStep, unkept } from "./worker-model.ts";
+import { type Answer, askWorkerModel, faultOf, replayStep, unkept, WorkerModels } from "./worker-model.ts";
 
 export class WorkerLoop {
   readonly log: EventLog<TaskEvent>;
@@ -34,7 +32,7 @@ export class WorkerLoop {
   readonly #ctx: DurableObjectState;
   readonly #config: Config;
   readonly #db: D1Database;
-  readonly #model: Model;
+  readonly #models: WorkerModels;
   readonly #effects: WorkerEffects;
   readonly #steps = new Pump(
     () => this.#takeSteps(),
@@ -56,7 +54,7 @@ export class WorkerLoop {
     this.#ctx = ctx;
     this.#config = readConfig(env);
     this.#db = env.DB;
-    this.#model = createModel(this.#config.model.worker);
+    this.#models = new WorkerModels(this.#config);
     openTables(ctx.storage, workerTables);
     this.log = new EventLog<TaskEvent>(ctx.storage.sql);
     this.store = new WorkerStore(ctx.storage.sql, this.log);
@@ -145,7 +143,7 @@ export class WorkerLoop {
       const nowMs = Date.now();
       const task = this.store.task();
       if (task === null) return;
-      const facts = { agentName: this.#config.agentName, model: this.#model.name, nowMs };
+      const facts = { agentName: this.#config.agentName, model: this.#models.of(task.profile).name, nowMs };
       const pending = this.store.inbox.pending();
       const move = nextMove(task, pending, this.store.openCommands(), nowMs);
       switch (move.move) {
@@ -196,7 +194,7 @@ export class WorkerLoop {
     await this.fault("worker.model.called");
     this.#profiles = await profilesInForce(this.#db, Date.now());
     const { messages, tokens } = this.store.transcript();
-    const answer = await askWorkerModel(this.#config, this.#model, { profile: task.profile, messages, unwanted });
+    const answer = await askWorkerModel(this.#config, this.#models.of(task.profile), { profile: task.profile, messages, unwanted });
     await this.fault("worker.model.answered");
     this.#held = null;
     this.#giveUp = null;
@@ -213,7 +211,7 @@ export class WorkerLoop {
 
   /** [L2] The request of a step, as the model got it. */
   replay(step: number): Promise<Replayed | null> {
-    return replayStep(this.#config, this.#model, { store: this.store, log: this.log, step });
+    return replayStep(this.#config, this.#models, { store: this.store, log: this.log, step });
   }
 
   /** [W12] Commits only under the lease that the call was made with. */
@@ -221,7 +219,7 @@ export class WorkerLoop {
     this.decide((nowMs) => {
       const task = this.store.task();
       if (task === null) return null;
-      const model = this.#model.name;
+      const model = this.#models.of(task.profile).name;
       if (task.open.kind !== "calling" || task.lease.epoch !== epoch) {
         const usage = "reply" in answer ? { usage: answer.reply.usage } : {};
         this.log.append({ kind: "task.model", step, phase: "superseded", model, consumed: [], ms, ...usage }, nowMs);

@@ -21,16 +21,32 @@ const replayedEvents = 10_000;
 
 export type Answer = { reply: ModelReply } | { error: unknown };
 
+/** The deployment's model for workers, or the one of the same provider that a profile names. */
+export class WorkerModels {
+  readonly #config: Config["model"]["worker"];
+  readonly #made = new Map<string, Model>();
+
+  constructor(config: Config) {
+    this.#config = config.model.worker;
+  }
+
+  of({ model }: Pick<Profile, "model">): Model {
+    const { provider, modelName: own } = this.#config;
+    const modelName = provider === "offline" ? own : (model ?? own);
+    const made = this.#made.get(modelName) ?? createModel({ ...this.#config, modelName });
+    this.#made.set(modelName, made);
+    return made;
+  }
+}
+
 /** Asks, and never throws. When `unwanted` settles it answers at once, whatever the provider does. */
 export async function askWorkerModel(
   config: Config,
-  fallback: Model,
+  model: Model,
   asked: { profile: Profile; messages: ModelMessage[]; unwanted: Promise<void> },
 ): Promise<Answer> {
   const { profile, messages, unwanted } = asked;
-  const { worker } = config.model;
-  const { timeoutMs } = worker;
-  const model = profile.model === null || worker.provider === "offline" ? fallback : createModel({ ...worker, modelName: profile.model });
+  const { timeoutMs } = config.model.worker;
   const request = workerRequest(config.agentName, profile, messages);
   const given = unwanted.then((): never => {
     throw new Fault("unavailable", "The answer is not wanted any more.");
@@ -64,7 +80,7 @@ export function unkept(answer: Answer, error: unknown): Answer {
 /** [L2] The request of a step, made again from the task's own rows. */
 export async function replayStep(
   config: Config,
-  fallback: Model,
+  models: WorkerModels,
   from: { store: WorkerStore; log: EventLog<TaskEvent>; step: number },
 ): Promise<Replayed | null> {
   const { store, log, step } = from;
@@ -76,7 +92,7 @@ export async function replayStep(
   if (seen === null) return null;
   const profile = profileAt(task, step);
   const asked = events.findLast((event) => event.kind === "task.model" && event.step === step);
-  const model = profile.model ?? (asked?.kind === "task.model" ? asked.model : fallback.name);
+  const model = profile.model === null && asked?.kind === "task.model" ? asked.model : models.of(profile).name;
   const request = workerRequest(config.agentName, profile, seen.messages);
   return { step, model, bytes: await requestBytes(config.model.worker, model, request), complete: seen.complete };
 }

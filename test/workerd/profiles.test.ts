@@ -32,7 +32,7 @@ test("the shipped profiles are listed, and a changed one is a version of its own
   ]);
   const triager = (await list()).find(({ name }) => name === "triager");
   if (!triager) throw new Error("no triager");
-  const edited = { ...triager, prompt: "Sort it in one line.", modelCalls: 4 };
+  const edited = { ...triager, prompt: "Sort it in one line.", modelCalls: 4, model: "sorter" };
   const { profile } = await ok<ProfileAnswer>(asOperator("POST", "profiles", edited));
   expect(profile.version).toBe(1);
   const again = await asOperator("POST", "profiles", edited);
@@ -49,6 +49,11 @@ test("the shipped profiles are listed, and a changed one is a version of its own
   const bodies = (await (await fetch(`http://model.test/control/requests?contains=${task.token}`)).json()) as string[];
   expect(bodies.some((body) => body.includes("Sort it in one line."))).toBe(true);
   expect(bodies.some((body) => body.includes("run_command is not a tool of the profile triager"))).toBe(true);
+  // Its own model is asked, and the log and a replay say so.
+  const steps = bodies.filter((body) => body.includes("You are a worker session"));
+  expect(steps.map((body) => (JSON.parse(body) as { model: string }).model)).toEqual(["sorter", "sorter"]);
+  expect(new Set((await events(task, "task.model")).map(({ model }) => model))).toEqual(new Set(["sorter"]));
+  expect((await task.stub.replay({ step: 1 }))?.bytes).toBe(steps[0]);
 });
 
 test("the console shows a task's queued messages, moves and removes one, and says when it is too late", async () => {
