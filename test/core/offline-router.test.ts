@@ -167,6 +167,17 @@ describe("The offline router", () => {
     expect(ask([two, trigger("stop tsk_a")])[0]).toMatchObject({ tool: "cancel", input: { task: "tsk_a" } });
   });
 
+  it("says what it did nothing about beside a stop or a status", () => {
+    const open = tasks([task("tsk_a", "Run the tests")]);
+    expect(reply(ask([open, trigger("stop the tests and fix the README")]))).toBe(
+      "I have asked “Run the tests” to stop.\n\nI have done nothing about “fix the README”: that is beyond the offline model.",
+    );
+    expect(reply(ask([open, machines(studio), trigger("status? And list every empty folder.")]))).toContain(
+      "nothing about “list every empty folder”",
+    );
+    expect(reply(ask([open, machines(studio), trigger("status? I would like to go home.")]))).not.toContain("nothing about");
+  });
+
   it("does not guess which one to stop", () => {
     const two = tasks([task("tsk_a", "Run the tests"), task("tsk_b", "Run the tests")]);
     expect(reply(ask([two, trigger("stop the tests")]))).toContain("Which one shall I stop?");

@@ -185,6 +185,58 @@ describe("Other work", () => {
   });
 });
 
+describe("What a first request says that no form reads", () => {
+  it.each([
+    ["run `echo one`, then list every empty folder", "list every empty folder"],
+    ["please run `echo one` and email Bob the test report", "email Bob the test report"],
+    ["Run `echo one`. Use Node 22 for it.", "Use Node 22 for it"],
+    ["run `echo one` and tell Bob what failed", "tell Bob what failed"],
+    ["run `echo one`, then show me the biggest files", "show me the biggest files"],
+  ])("%s: the instruction is named in the answer, and the rest is done", async (asked, unread) => {
+    const task = new OfflineTask(makeFolder, asked);
+    const report = await task.run();
+    expect(report).toMatchObject({ kind: "done", text: expect.stringContaining(`I did not understand “${unread}”.`) as string });
+    expect(task.scripts).toEqual(["echo one"]);
+  });
+
+  it("where the work takes its time it is said at once, once", async () => {
+    const task = new OfflineTask(makeFolder, "run `sleep 300`, then list every empty folder", { result: () => ({}) });
+    const started = task.take(task.ask());
+    task.take(task.ask());
+    expect(task.reports).toEqual([
+      {
+        kind: "answer",
+        text: "I did not understand “list every empty folder”. I am running `sleep 300` on studio, and tell you as soon as it ends.",
+      },
+    ]);
+    await task.settle(started);
+    expect((await task.run()).text).not.toContain("empty folder");
+  });
+
+  it("beside a question nothing of it is lost", async () => {
+    const task = new OfflineTask(makeFolder, "rm -rf build, then list every empty folder and fix the bug");
+    const { kind, text } = await task.run();
+    expect(kind).toBe("question");
+    for (const part of ["Shall I really run `rm -rf build`", "“list every empty folder”", "“fix the bug”"]) expect(text).toContain(part);
+  });
+
+  it.each([
+    "Hi! Could you run `echo one`? I want to see whether main is green. Thanks a lot for your help!",
+    "run `echo one` and let me know",
+    "run `echo one`, and tell me when you're done",
+    "run `echo one`, ping me if anything breaks",
+    "run `echo one` and give me a quick summary",
+    "run `echo one` and post the results here",
+    "run `echo one`, because we deploy on Friday and the last run was red",
+    "To see it:\n- Open the page\n- Use a wrong password\n\nPlease run `echo one`",
+    "Look, this is urgent. Run `echo one`",
+  ])("%j: talk, reasons, context, and what every report says are not named", async (asked) => {
+    const task = new OfflineTask(makeFolder, asked);
+    expect((await task.run()).text).toMatch(/^`echo one` on studio ended with exit 0:\n\n```\none\n```$/);
+    expect(task.reports).toHaveLength(1);
+  });
+});
+
 describe("Words that come while the work goes on", () => {
   /** The transcript up to a running `npm test`. */
   async function running(asked = "run the tests") {

@@ -5,9 +5,9 @@ import type { Intent, Purpose } from "./intents.ts";
 import { readChanges, readSocial, words } from "./plain-forms.ts";
 import { asScript, isCommandLine, isDestructive, isPlainlyCommand } from "./shell.ts";
 import { corrected } from "./typos.ts";
+import { asksForReport, strangeVerbs } from "./unread.ts";
 
-const verbs =
-  "run|rerun|re-run|execute|exec|try|test|build|rebuild|compile|lint|typecheck|type-check|check|find|search|grep|look|locate|show|list|read|open|print|display|view|cat|count|stop|cancel|abort|fix|write|add|create|implement|refactor|rename|delete|remove|update|tell|report|let|give|send|post|say|explain|describe|summari[sz]e|what|which|how|why|see|commit|push|merge|deploy|install|start|use|make sure|review|never mind";
+const verbs = `run|rerun|re-run|execute|exec|try|test|build|rebuild|compile|lint|typecheck|type-check|check|find|search|grep|look|locate|show|list|read|open|print|display|view|cat|count|stop|cancel|abort|fix|write|add|create|implement|refactor|rename|delete|remove|update|tell|report|let|give|send|post|say|explain|describe|summari[sz]e|what|which|how|why|see|commit|push|merge|deploy|install|start|use|make sure|review|never mind|${strangeVerbs}`;
 const clauseBreak = new RegExp(
   `(?:,|;)?\\s+(?:and then|and also|then also|and|then|also|but|plus)\\s+(?=(?:also\\s+|then\\s+|please\\s+|just\\s+)*(?:${verbs})\\b)|;\\s+|,\\s+(?=(?:then|and|also)?\\s*(?:${verbs})\\b)`,
   "i",
@@ -15,7 +15,7 @@ const clauseBreak = new RegExp(
 const polite =
   /^(?:please|pls|plz|kindly|(?:could|can|would|will) (?:you|we|someone|u)(?: please)?|i(?:'d| would) like (?:you )?to|i (?:want|need)(?: you)? to|you should|let'?s|let us|go ahead and|just|now|ok(?:ay)?|so|well|and|then|also|quickly|maybe|actually|rather|sorry|no|yes|yep|yeah|sure|hey|hi|hello)(?:[,:!]\s*|\s+)/i;
 const trailing =
-  /(?:\s*[,]?\s*(?:please|pls|plz|thanks|thank you|thx|for me|for us|right now|now|asap|real quick|quickly|if you can|if possible))+$/i;
+  /(?:(?:\s*,\s*|\s+)(?:please|pls|plz|thanks|thank you|thx|for me|for us|right now|now|asap|real quick|quickly|if you can|if possible))+$/i;
 
 const codeMark = /⟦(\d+)⟧/;
 const codeMarks = /⟦(\d+)⟧/g;
@@ -282,6 +282,7 @@ function readCount(rest: string, reading: Reading): Intent {
 
 const unableVerb =
   /^(?:fix|write|add|create|implement|generate|delete|remove|update|improve|refactor|explain|document|rename|review|merge|deploy|install|translate|summari[sz]e|design|draft|commit|push|upgrade|migrate|optimi[sz]e|debug|change|replace|edit|make (?:it|the|a)|open a|set ?up|describe|should|do you think|what do you think|rewrite|suggest|recommend|plan|analy[sz]e|investigate|figure out)\b/i;
+const strangeVerb = new RegExp(`^(?:${strangeVerbs})\\b`, "i");
 /** Words end where no letter of any language follows: “testów” is not “test”. */
 const testNoun = /(?<![\p{L}\p{N}_])(?:tests?(?![:.\w-])|test[- ]?suites?|testsuite|specs?|pruebas)(?![\p{L}\p{N}_])/iu;
 const typeNoun = /\btype[- ]?check(?:er|ing|s)?\b|\bcheck (?:(?:that|if|whether) )?(?:the |our )?types\b/i;
@@ -295,7 +296,7 @@ const generic = new Set(
 const variants = new Set(["unit", "integration", "e2e", "smoke", "end-to-end", "acceptance"]);
 
 function readProject(clause: string, reading: Reading): Intent[] | null {
-  if (unableVerb.test(clause)) return null;
+  if (unableVerb.test(clause) || strangeVerb.test(clause)) return null;
   const project = (purpose: Purpose): Intent[] => {
     const where =
       /\b(?:in|inside|under)\s+(?:the\s+)?(?:folder\s+|directory\s+)?(⟦\d+⟧|"[^"]+"|\S+?)(?:\s+(?:folder|directory|package))?$/i.exec(
@@ -371,13 +372,9 @@ function readNamed(clause: string): Intent[] | null {
     : null;
 }
 
-const narrative =
-  /^(?:tell|report|let|give|send|say|show|see|what|which|how|summari[sz]e|explain)\b.*\b(?:fail\w*|pass\w*|result\w*|output|happen\w*|know|wrong|broken?|works?|say|says|it|them|outcome|find|found|see|is|are)\b/i;
-
 function readRest(clause: string, reading: Reading): Intent {
   const text = plain(clause, reading);
-  // "… and tell me what fails" only says what every report says anyway.
-  if (narrative.test(clause) && !/^(?:explain)\b/i.test(clause) && !clause.includes("⟦")) return { kind: "unknown", text: "" };
+  if (asksForReport(clause) && !clause.includes("⟦")) return { kind: "unknown", text: "" };
   if (
     unableVerb.test(clause) ||
     /^(?:find|search|look) (?:for )?(?:the |a |any |all )?\w+/i.test(clause) ||

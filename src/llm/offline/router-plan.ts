@@ -10,6 +10,7 @@ import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
 import { planTimed, type Schedules, timeForms } from "./plan-schedule.ts";
 import { readIntents, shortRuns } from "./read-intents.ts";
 import { lineToConfirm, readPolicy } from "./read-policy.ts";
+import { unreadOf } from "./unread.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
@@ -144,9 +145,9 @@ function decide(trigger: Trigger, view: View): Call[] {
   const quiet = wantsNothing(trigger, view);
   if (quiet !== null) return record(`${quiet}; nobody asked for anything`);
   const stop = first("stop");
-  if (stop) return cancel(trigger, stop.target, view);
+  if (stop) return withRest(cancel(trigger, stop.target, view), intents);
   if (first("again")) return again(trigger, view);
-  if (first("status")) return reply(status(trigger, view));
+  if (first("status")) return withRest(reply(status(trigger, view)), intents);
   const outside = isOutside(trigger, view);
   const unable = first("unable");
   // Code refuses it and lets the team know: that is all that a guest can bring about.
@@ -164,6 +165,14 @@ function decide(trigger: Trigger, view: View): Call[] {
   if (first("thanks") && !trigger.text.includes("?")) return record("thanks; nobody asked for anything");
   if (first("greeting")) return reply(`Hello ${firstName(trigger.from.name)}! What shall I do? Ask me for “help” to see what I can.`);
   return reply(outside ? guestWelcome(trigger, "unknown") : `I do not see what to do here. ${abilities}`);
+}
+
+/** What was asked for beside it is not left out without a word. */
+function withRest(calls: Call[], intents: readonly Intent[]): Call[] {
+  const rest = [...intents.flatMap((intent) => (intent.kind === "unable" ? [intent.what] : [])), ...unreadOf(intents)];
+  if (rest.length === 0) return calls;
+  const left = `I have done nothing about ${rest.map((text) => `“${excerpt(text, 60)}”`).join(", ")}: that is beyond the offline model.`;
+  return calls.map((call) => (call.tool === "reply" ? { ...call, input: { ...call.input, text: `${call.input.text}\n\n${left}` } } : call));
 }
 
 /** Why nothing is to be said; null while there is a question of ours that it may answer, or work here that may be meant. */

@@ -23,7 +23,12 @@ export function planWorker(chat: Chat): Answer {
   if (stops.length > 0) return { calls: stops };
   if ("ask" in step && (!job.asked || state.news))
     return {
-      calls: [{ tool: "report", input: { kind: "question", text: [...answersOf(state).map((each) => each.text), step.ask].join("\n\n") } }],
+      calls: [
+        {
+          tool: "report",
+          input: { kind: "question", text: [...answersOf(state).map((each) => each.text), ...leftOut(state), step.ask].join("\n\n") },
+        },
+      ],
     };
   const wait: Call = { tool: "wait", input: { reason: "wait" in step ? step.wait : "for the next word" } };
   const answer = besideTheWork(state);
@@ -74,12 +79,18 @@ const answersOf = (state: WorkerState): JobAnswer[] =>
 
 const quote = (texts: readonly string[]): string => texts.map((text) => `“${excerpt(text, 60)}”`).join(", ");
 
+/** What was asked for and is not done, a sentence each. */
+function leftOut(state: WorkerState): string[] {
+  const said = state.declined.map((script) => `I did not run ${code(script)}.`);
+  if (state.unable.length > 0)
+    said.push(`The offline model cannot do the rest (${quote(state.unable)}); that needs a real model, which an owner can set.`);
+  if (state.unclear.length > 0) said.push(`I did not understand ${quote(state.unclear)}. Spell a command out in backticks, and I run it.`);
+  return said;
+}
+
 function finished(state: WorkerState): Answer {
   const answers = answersOf(state);
-  const extra: string[] = state.declined.map((script) => `I did not run ${code(script)}.`);
-  if (state.unable.length > 0)
-    extra.push(`The offline model cannot do the rest (${quote(state.unable)}); that needs a real model, which an owner can set.`);
-  if (state.unclear.length > 0) extra.push(`I did not understand ${quote(state.unclear)}. Spell a command out in backticks, and I run it.`);
+  const extra = leftOut(state);
   if (answers.length > 0) {
     const all = joined(answers);
     return report({ ...all, text: [all.text, ...extra].join("\n\n") });
