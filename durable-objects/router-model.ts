@@ -5,7 +5,7 @@ import { type FaultPlan, type Found, isToAsk, planLostTurn, planModelFault, prob
 import { routerRequest } from "../src/core/router-prompt.ts";
 import { type Env, readConfig } from "../src/env.ts";
 import { faultPoint } from "../src/fault-point.ts";
-import { type Fault, messageOf } from "../src/protocol/fault.ts";
+import { detailOf, type Fault, type FaultWords, messageOf } from "../src/protocol/fault.ts";
 import { limits } from "../src/protocol/limits.ts";
 import type { Model, ModelMessage, ModelPiece, ModelReply } from "../src/protocol/model.ts";
 import type { Lane } from "../src/protocol/principal.ts";
@@ -49,7 +49,7 @@ export class RouterModel {
       const reply = await this.#model.call(routerRequest(config.agentName, turn.lane, messages), options);
       return { reply: { ...reply, calls: reply.calls.slice(0, limits.maxCallsPerReply) } };
     } catch (error) {
-      const failed = { phase: "failed" as const, ms: Date.now() - startedMs, error: messageOf(error) };
+      const failed = { phase: "failed" as const, ms: Date.now() - startedMs, error: detailOf(error) };
       this.#ledger.log.append({ kind: "router.model", ...this.about(turn, step), ...failed }, Date.now());
       return { error };
     }
@@ -71,13 +71,13 @@ export class RouterModel {
     this.#storage.transactionSync(() => {
       const failed = { phase: "failed" as const, error: "lost: it never came to its end" };
       if (died && about.step > 0) log.append({ kind: "router.model", ...about, model: this.#model.name, items: ids, ...failed }, nowMs);
-      const why = "My process ends whenever I work on this.";
+      const why = { message: "My process ends whenever I work on this." };
       this.#settle(planLostTurn(store.meta(), { lane: about.lane, items, nowMs }), items, "The turn never came to its end.", why, nowMs);
     });
     return true;
   }
 
-  #settle(plan: FaultPlan, items: readonly InboxItem[], problem: string, why: string, nowMs: number): void {
+  #settle(plan: FaultPlan, items: readonly InboxItem[], problem: string, why: FaultWords, nowMs: number): void {
     const { store } = this.#ledger;
     store.setMeta({ ...plan.meta, underWay: null });
     if (!plan.blame) return;
@@ -101,7 +101,8 @@ export class RouterModel {
       if (!this.#mine(turn.epoch)) return;
       const nowMs = Date.now();
       const plan = planModelFault(store.meta(), asked.fault, { ...about, nowMs }, asked.found);
-      this.#settle(plan, items, fault.message, `My model fails whenever I show it this: ${fault.message}`, nowMs);
+      const fails = (words: string): string => `My model fails whenever I show it this: ${words}`;
+      this.#settle(plan, items, fault.message, { message: fails(fault.message), detail: fails(detailOf(fault)) }, nowMs);
     });
   }
 
@@ -124,7 +125,7 @@ export class RouterModel {
       this.#ledger.log.append({ ...about, ms: Date.now() - startedMs, usage }, Date.now());
       return null;
     } catch (error) {
-      this.#ledger.log.append({ ...about, ms: Date.now() - startedMs, error: messageOf(error) }, Date.now());
+      this.#ledger.log.append({ ...about, ms: Date.now() - startedMs, error: detailOf(error) }, Date.now());
       return routerFault(error);
     }
   }

@@ -1,7 +1,7 @@
 // The router's loop: detached, under a heartbeat and a lease. Whoever wakes the object takes over a loop that died.
 import { retryAtMs } from "../src/core/alarms.ts";
 import { nextTurnMs, type PickedTurn, pickTurn } from "../src/core/router.ts";
-import { threadsToTell } from "../src/core/router-faults.ts";
+import { threadsToTell, waitingWords } from "../src/core/router-faults.ts";
 import { observedLine } from "../src/core/router-items.ts";
 import { tellWaiting } from "../src/core/router-plan.ts";
 import type { Env } from "../src/env.ts";
@@ -146,12 +146,12 @@ export class RouterTurns {
   #tellWaiting(): void {
     const { store } = this.#ledger;
     const meta = store.meta();
-    if (meta.notice === null) return;
-    const text = meta.notice;
+    const { notice } = meta;
+    if (notice === null) return;
     const waiting = threadsToTell(store.inbox.queued(), meta.told);
     if (waiting.length === 0) return;
     this.#storage.transactionSync(() => {
-      for (const item of waiting) this.#ledger.commit(tellWaiting(item, text, meta.turn), Date.now());
+      for (const item of waiting) this.#ledger.commit(tellWaiting(item, waitingWords(meta, notice, item), meta.turn), Date.now());
       store.setMeta({ ...meta, told: [...meta.told, ...waiting.map((item) => item.threadId)].slice(-500) });
     });
     this.#effects.kick();

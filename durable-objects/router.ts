@@ -2,7 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { atLeast, authorityOf } from "../src/core/authority.ts";
 import { isComplete, routerMessagesAt } from "../src/core/replay.ts";
-import { arrivals } from "../src/core/router.ts";
+import { arrivals, tooManyHops } from "../src/core/router.ts";
 import { answerQuestion, recordByGate } from "../src/core/router-answers.ts";
 import { threadEntry } from "../src/core/router-memory.ts";
 import { routerRequest } from "../src/core/router-prompt.ts";
@@ -96,8 +96,7 @@ export class Router extends DurableObject<Env> implements RouterRpc {
         this.#store.inbox.enter(item, ord, nowMs, again ?? releasedBy);
         this.#ledger.memory.put(threadEntry(item, nowMs));
         if (arrival.what === "record") this.#ledger.commit(recordByGate(item, this.#store.meta().turn, releasedBy ?? ""), nowMs);
-        if (arrival.what === "too_many_hops")
-          this.#ledger.giveUp(item, `This went back and forth between programs more than ${limits.maxHops} times.`, nowMs, true);
+        if (arrival.what === "too_many_hops") this.#ledger.giveUp(item, tooManyHops, nowMs, true);
       }
       // Settings may be right by now: with something new it is worth a try.
       const meta = this.#store.meta();

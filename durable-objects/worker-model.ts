@@ -59,13 +59,8 @@ export async function askWorkerModel(
   }
 }
 
-export const faultOf = (error: unknown): Pick<Fault, "kind" | "message" | "retry" | "retryAfterMs"> =>
-  asFault(error) ?? {
-    kind: "internal",
-    message: messageOf(error),
-    retry: "later",
-    retryAfterMs: undefined,
-  };
+export const faultOf = (error: unknown): Fault =>
+  asFault(error) ?? new Fault("internal", "The request to the model could not be made.", { retry: "later", detail: messageOf(error) });
 
 /**
  * [W12] An answer that cannot be kept is a failed call: else it would be asked for, and paid, without end. Throws what is not the answer's

@@ -8,5 +8,7 @@ import { asFault } from "./protocol/fault.ts";
 export function logFault(at: string, error: unknown, about: Record<string, unknown> = {}): void {
   const fault = asFault(error);
   const stack = fault === null && error instanceof Error ? { stack: error.stack } : {};
-  console.error(JSON.stringify({ at, ...about, error: String(error), ...(fault === null ? stack : { fault: fault.kind }) }));
+  console.error(
+    JSON.stringify({ at, ...about, error: String(error), ...(fault === null ? stack : { fault: fault.kind, detail: fault.detail }) }),
+  );
 }

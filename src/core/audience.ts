@@ -1,9 +1,11 @@
 // Who can read what is said somewhere, as far as code can know it: what one conversation holds must not turn up in another.
+import type { FaultWords } from "../protocol/fault.ts";
 import type { Offer } from "../protocol/offer.ts";
-import type { Principal } from "../protocol/principal.ts";
+import type { Authority, Principal } from "../protocol/principal.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import type { ThreadInfo } from "../protocol/thread.ts";
 import { type Trigger, timerKind } from "../protocol/trigger.ts";
+import { laneOf } from "./authority.ts";
 import { rootOwnerOf, webSource } from "./thread.ts";
 
 /** A conversation in the widget is one person's; a place like `acme/app` is read by everybody who reads the place. */
@@ -55,6 +57,10 @@ export const offerAudience = ({ from }: Pick<Offer, "from">): string =>
  * one person of the team. What one person wrote in their own conversation goes nowhere else.
  */
 export const mayFlow = (from: string, to: string): boolean => from === teamAudience || from === to || (isOwn(to) && isPlace(from));
+
+/** [A11] A fault in words for an audience. The team alone reads a conversation of one of its people's own; of a place nobody knows who reads it. */
+export const faultFor = ({ message, detail }: FaultWords, audience: string, authority: Authority): string =>
+  isOwn(audience) && laneOf(authority) === "team" ? (detail ?? message) : message;
 
 const isOwn = (audience: string): boolean => audience.startsWith(webAudience(""));
 

@@ -1,9 +1,11 @@
 // What a failed call of the router's model means: that nobody can be reached, something said before, or one of the items at hand.
-import { asFault, Fault } from "../protocol/fault.ts";
+import { asFault, detailOf, Fault } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { ModelMessage } from "../protocol/model.ts";
 import type { Lane } from "../protocol/principal.ts";
 import { retryAtMs } from "./alarms.ts";
+import { audienceOf, faultFor } from "./audience.ts";
+import { authorityOf } from "./authority.ts";
 import { type InboxItem, noDoubt, type QueuedTrigger, type RouterMeta } from "./router.ts";
 
 /** Wrong settings do not heal by themselves: the model is tried again this often, and whenever something new comes. */
@@ -101,19 +103,19 @@ function among(meta: RouterMeta, fault: Pick<Fault, "retry">, turn: Pick<FailedT
 function onceMore(meta: RouterMeta, fault: Fault, { lane, nowMs }: FailedTurn): RouterMeta {
   const before = meta.doubts[lane];
   const doubt = { ...before, failures: before.failures + 1, untilMs: retryAtMs(nowMs, 1) };
-  return { ...withDoubt(meta, lane, doubt), failures: meta.failures + 1, modelNote: fault.message };
+  return { ...withDoubt(meta, lane, doubt), failures: meta.failures + 1, modelNote: detailOf(fault) };
 }
 
 function unreachable(meta: RouterMeta, fault: Fault, { lane, nowMs }: FailedTurn): RouterMeta {
   const failures = meta.failures + 1;
   const before = meta.doubts[lane];
-  const failed = { ...withDoubt(meta, lane, { ...before, failures: before.failures + 1 }), failures, modelNote: fault.message };
+  const failed = { ...withDoubt(meta, lane, { ...before, failures: before.failures + 1 }), failures, modelNote: detailOf(fault) };
   if (fault.retry === "never")
     return {
       ...failed,
       retryAtMs: nowMs + neverRetryMs,
       lastRetry: "never",
-      notice: `I cannot answer yet. ${fault.message} Your message is kept and I will answer.`,
+      notice: cannotAnswer(fault.message),
     };
   return {
     ...failed,
@@ -121,6 +123,14 @@ function unreachable(meta: RouterMeta, fault: Fault, { lane, nowMs }: FailedTurn
     lastRetry: "later",
     notice: failures >= failuresUntilTold ? "I cannot reach my model right now; your message is kept and I will answer." : null,
   };
+}
+
+const cannotAnswer = (reason: string): string => `I cannot answer yet. ${reason} Your message is kept and I will answer.`;
+
+/** [A11] What somebody who waits is told: a person of the team, on a page of their own, what operators read of a lasting fault. */
+export function waitingWords({ lastRetry, modelNote }: RouterMeta, notice: string, { trigger }: QueuedTrigger): string {
+  const detail = lastRetry === "never" && modelNote !== null ? cannotAnswer(modelNote) : undefined;
+  return faultFor({ message: notice, detail }, audienceOf(trigger), authorityOf(trigger.principal));
 }
 
 const withDoubt = (meta: RouterMeta, lane: Lane, doubt: RouterMeta["doubts"][Lane]): RouterMeta => ({

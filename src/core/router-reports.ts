@@ -1,4 +1,5 @@
 // What a task's report leads to: said by code when it is certain, else a decision of the model.
+import type { FaultWords } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import { finalStatuses, type Report } from "../protocol/task.ts";
 import { excerpt } from "./context.ts";
@@ -139,9 +140,9 @@ export const relayUndecided = (item: QueuedReport, task: KnownTask | null, turn:
   );
 
 /** [RR4] A trigger that stays undecided goes to a human; people of the team are told that it did. */
-export function escalate(item: QueuedTrigger, why: string, turn: number, nowMs: number, quiet = false): PlannedDecision {
+export function escalate(item: QueuedTrigger, why: FaultWords, turn: number, nowMs: number, quiet = false): PlannedDecision {
   const id = makeId("dec", "escalate", item.id);
-  const question = `${why} ${item.trigger.principal.name} wrote in ${item.trigger.source} ${item.trigger.place}: "${excerpt(item.trigger.text, 300)}"`;
+  const question = `${why.detail ?? why.message} ${item.trigger.principal.name} wrote in ${item.trigger.source} ${item.trigger.place}: "${excerpt(item.trigger.text, 300)}"`;
   const to = whereAsked(item.trigger);
   return {
     id,
@@ -150,7 +151,7 @@ export function escalate(item: QueuedTrigger, why: string, turn: number, nowMs: 
     tool: "ask_human",
     by: "code",
     settles: [item.id],
-    reason: why,
+    reason: why.message,
     authority: "public",
     threadId: item.threadId,
     effects:

@@ -109,8 +109,9 @@ export type RouterMeta = {
   failures: number;
   retryAtMs: number;
   lastRetry: "never" | "later" | null;
+  /** For operators. */
   modelNote: string | null;
-  /** What people who wait are told; null while it may pass unnoticed. */
+  /** What people who wait are told, whoever reads it; null while it may pass unnoticed. */
   notice: string | null;
   doubts: Record<Lane, Doubt>;
   /** No turn of an item that waits apart before. */
@@ -215,6 +216,8 @@ export type Arrival =
   | { what: "record"; item: QueuedTrigger }
   /** Derived of derived messages: a human looks before anything is said. */
   | { what: "too_many_hops"; item: QueuedTrigger };
+
+export const tooManyHops = { message: `This went back and forth between programs more than ${limits.maxHops} times.` };
 
 /** [RT3] What a delivery brings: rows up to the thread's cut belong to a worker, unless the worker gave them back, [RT8] or an operator asks. */
 export function arrivals(delivery: Delivery, cutSeq: number): Arrival[] {

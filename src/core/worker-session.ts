@@ -2,12 +2,13 @@
 // The rules are numbered in SPEC.md. Everything is pure: state and facts in, one change out.
 import type { CommandState, SettledCommand } from "../protocol/command.ts";
 import type { WorkerItem } from "../protocol/context-items.ts";
-import type { Fault } from "../protocol/fault.ts";
+import type { Fault, FaultWords } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Principal } from "../protocol/principal.ts";
 import { defaultProfile, type Profile } from "../protocol/profile.ts";
 import type { TaskStart } from "../protocol/task.ts";
 import { retryAtMs } from "./alarms.ts";
+import { faultFor, taskAudience } from "./audience.ts";
 import { atLeast, authorityOf } from "./authority.ts";
 import { branchKeyOf, branchOf, repositoryName } from "./branch.ts";
 import { renderMessage } from "./context.ts";
@@ -192,13 +193,15 @@ export function callAgain(task: TaskState, facts: { lost: boolean; model: string
   return change;
 }
 
+const mended = "Operators see it in the console; once it is mended, tell me to try again.";
+
 /**
  * [W7] A model call failed: later again with back-off, at last a pause; or never, then the task fails with what is to be fixed.
  * [W28] Only this request is refused: the older part of a long one is put aside, else people decide whether what came last is left out.
  */
 export function callFailed(
   task: TaskState,
-  fault: Pick<Fault, "kind" | "message" | "retry" | "retryAfterMs">,
+  fault: Pick<Fault, "kind" | "retry" | "retryAfterMs"> & FaultWords,
   pending: readonly InboxRow[],
   open: readonly WorkerCommand[],
   facts: { model: string; ms: number; nowMs: number; estimatedTokens: number },
@@ -207,16 +210,18 @@ export function callFailed(
   const change = changeOf(task, "the model could not be asked");
   const { step, attempts } = task.open;
   const { nowMs } = facts;
-  change.events.push({ kind: "task.model", step, phase: "failed", model: facts.model, consumed: [], ms: facts.ms, error: fault.message });
+  const error = fault.detail ?? fault.message;
+  const words = faultFor(fault, taskAudience(task.start), task.start.authority);
+  change.events.push({ kind: "task.model", step, phase: "failed", model: facts.model, consumed: [], ms: facts.ms, error });
   if (fault.retry === "never" && ["provider", "too_large", "internal"].includes(fault.kind)) {
     if (mayBeShorter(task, facts.estimatedTokens) && task.refused?.step !== step - 1) leaveOut(change, step, "older");
-    else pauseForModel(change, `The model refuses what I would send it: ${fault.message}`, nowMs, "refused");
+    else pauseForModel(change, `I cannot go on. ${words}`, nowMs, "refused");
     return change;
   }
   if (fault.retry === "never") {
     endTask(
       change,
-      { status: "failed", text: `The model cannot be used, so I stopped: ${fault.message}`, key: "model" },
+      { status: "failed", text: `The model cannot be used, so I stopped. ${words} ${mended}`, key: "model" },
       pending,
       open,
       nowMs,
@@ -224,7 +229,7 @@ export function callFailed(
     return change;
   }
   if (attempts >= limits.maxModelAttempts) {
-    pauseForModel(change, `I could not ask the model ${limits.maxModelAttempts} times: ${fault.message}`, nowMs);
+    pauseForModel(change, `I could not ask the model ${limits.maxModelAttempts} times: ${words}`, nowMs);
     return change;
   }
   const atMs = Math.max(retryAtMs(nowMs, attempts - 1), nowMs + (fault.retryAfterMs ?? 0));

@@ -31,7 +31,7 @@ export function oneStepModel(client: Client, config: ModelConfig, inspect?: () =
   return {
     name: config.modelName,
     async call(request, options) {
-      if (config.problem !== null) throw new Fault("bad_input", config.problem, { retry: "never" });
+      if (config.problem !== null) throw new Fault("bad_input", "The model is not set up yet.", { detail: config.problem, retry: "never" });
       const timeoutMs = Math.min(options.timeoutMs, config.timeoutMs);
       return abortAfter(timeoutMs, async (limit) => {
         const { signal } = limit;

@@ -21,6 +21,7 @@ import { scheduleAudience } from "../core/router-schedule.ts";
 import { timeWords } from "../core/schedule.ts";
 import type { FactLine, MemoryAnswer } from "../protocol/console.ts";
 import type { RouterEvent } from "../protocol/events.ts";
+import type { FaultWords } from "../protocol/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Lane, Principal } from "../protocol/principal.ts";
 import type { AlarmMux } from "./alarm-mux.ts";
@@ -225,14 +226,14 @@ export class RouterLedger {
     item: InboxItem,
     problem: string,
     nowMs: number,
-    why = `I could not decide this in ${limits.maxDecisionAttempts} turns.`,
+    why: FaultWords = { message: `I could not decide this in ${limits.maxDecisionAttempts} turns.` },
   ): void {
     const attempts = item.attempts + 1;
     if (attempts < limits.maxDecisionAttempts) this.store.inbox.setAttempt(item.id, attempts, problem);
     else this.giveUp(item, why, nowMs);
   }
 
-  giveUp(item: InboxItem, why: string, nowMs: number, quiet = false): void {
+  giveUp(item: InboxItem, why: FaultWords, nowMs: number, quiet = false): void {
     const turn = this.store.meta().turn;
     if (item.kind === "report") {
       this.commit(relayUndecided(item, this.store.task(item.report.taskId), turn), nowMs);
@@ -240,7 +241,7 @@ export class RouterLedger {
     }
     const decision = escalate(item, why, turn, nowMs, quiet);
     this.commit(decision, nowMs);
-    this.log.append({ kind: "router.escalated", ids: [item.id], question: decision.reason }, nowMs, `escalated:${item.id}`);
+    this.log.append({ kind: "router.escalated", ids: [item.id], question: why.detail ?? why.message }, nowMs, `escalated:${item.id}`);
   }
 }
 

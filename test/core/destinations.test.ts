@@ -148,9 +148,9 @@ const causes: ((where: Conversation, elsewhere: Conversation) => Cause[])[] = [
     const loud = asked.lane === "team" ? asked.threadId : null;
     return [
       { decision: tellWaiting(asked, "wait", 1), thread: asked.threadId },
-      { decision: escalate(asked, "why", 1, 9), thread: loud },
-      { decision: escalate(overheard, "why", 1, 9), thread: null },
-      { decision: escalate(asked, "why", 1, 9, true), thread: null },
+      { decision: escalate(asked, { message: "why" }, 1, 9), thread: loud },
+      { decision: escalate(overheard, { message: "why" }, 1, 9), thread: null },
+      { decision: escalate(asked, { message: "why" }, 1, 9, true), thread: null },
     ];
   },
   (where, elsewhere) => {

@@ -8,16 +8,17 @@ import {
   planModelFault,
   routerFault,
   threadsToTell,
+  waitingWords,
 } from "../../src/core/router-faults.ts";
 import { Fault } from "../../src/protocol/fault.ts";
-import { guest, member, queuedTrigger } from "../support/router-fixtures.ts";
+import { guest, member, queuedTrigger, type TriggerParts } from "../support/router-fixtures.ts";
 
 const item = { attempts: 0, tries: 0 };
 const turn: FailedTurn = { lane: "team", items: [item], later: false, settingsProblem: null, nowMs: 1000 };
 const batch: FailedTurn = { ...turn, items: [item, item, item] };
 const later = new Fault("unavailable", "It is down.");
 const never = new Fault("provider", "It refused.", { retry: "never" });
-const key = new Fault("unauthorised", "MODEL_API_KEY is refused.");
+const key = new Fault("unauthorised", "The model refuses us access.", { detail: "MODEL_API_KEY is refused." });
 const slow = new Fault("rate_limited", "Slow down.", { retryAfterMs: 60_000 });
 
 describe("isToAsk", () => {
@@ -64,7 +65,21 @@ describe("planModelFault", () => {
   test("[RT5] wrong settings are told at once, with the sentence of the fault, and blame no item", () => {
     const plan = planModelFault(freshMeta, key, turn, null);
     expect(plan).toMatchObject({ blame: false, meta: { lastRetry: "never", doubts: { team: { width: null } } } });
-    expect(plan.meta.notice).toContain("MODEL_API_KEY is refused.");
+    expect(plan.meta.notice).toContain("The model refuses us access.");
+  });
+
+  test("[A11] the details of wrong settings are told to a person of the team on their own page, and to nobody elsewhere", () => {
+    const { meta } = planModelFault(freshMeta, key, turn, null);
+    expect(meta.modelNote).toBe("MODEL_API_KEY is refused.");
+    const words = (parts: TriggerParts) => waitingWords(meta, meta.notice ?? "", queuedTrigger(parts));
+    expect(words({ name: "own", by: member })).toBe(
+      "I cannot answer yet. MODEL_API_KEY is refused. Your message is kept and I will answer.",
+    );
+    for (const elsewhere of [
+      { name: "issue", by: member, thread: "7" },
+      { name: "guest", by: guest },
+    ])
+      expect(words(elsewhere)).toBe("I cannot answer yet. The model refuses us access. Your message is kept and I will answer.");
   });
 
   test("[RT7] a refused batch goes in halves, and nobody is told of an outage", () => {

@@ -88,14 +88,22 @@ test("[RR3] a report that stays undecided is said by code, with a note", () => {
 
 test("[RR4] people of the team are told that a human was asked; the public and other programs are not answered", () => {
   const item = queuedTrigger({ name: "a", by: member });
-  expect(posts(escalate(item, "why", 1, 5).effects)).toHaveLength(1);
-  expect(posts(escalate(item, "why", 1, 5, true).effects)).toEqual([]);
-  expect(posts(escalate(queuedTrigger({ name: "g", by: guest }), "why", 1, 5).effects)).toEqual([]);
-  expect(escalate(item, "why", 1, 5).notice).toMatchObject({ kind: "question", threadId: item.threadId });
+  expect(posts(escalate(item, { message: "why" }, 1, 5).effects)).toHaveLength(1);
+  expect(posts(escalate(item, { message: "why" }, 1, 5, true).effects)).toEqual([]);
+  expect(posts(escalate(queuedTrigger({ name: "g", by: guest }), { message: "why" }, 1, 5).effects)).toEqual([]);
+  expect(escalate(item, { message: "why" }, 1, 5).notice).toMatchObject({ kind: "question", threadId: item.threadId });
+});
+
+test("[A11] what a provider said goes to the operators who are asked, not into what people and minds read", () => {
+  const item = queuedTrigger({ name: "a", by: member, thread: "7" });
+  const { effects, reason, notice, question } = escalate(item, { message: "My model fails.", detail: "api.example.com said: no." }, 1, 5);
+  expect(JSON.stringify([effects, reason])).not.toContain("api.example.com");
+  expect(reason).toBe("My model fails.");
+  for (const asked of [notice, question]) expect(asked?.text).toContain("api.example.com said: no.");
 });
 
 test("the board's row stands in a chain of its own, and no effect shares an id", () => {
-  const decision = escalate(queuedTrigger({ name: "a", by: member }), "why", 1, 5);
+  const decision = escalate(queuedTrigger({ name: "a", by: member }), { message: "why" }, 1, 5);
   const rows = effectRows(decision, 3, 5);
   expect(rows.map((row) => [row.chain, row.order])).toEqual([
     [decision.id, 3],

@@ -126,6 +126,29 @@ test("[W7] a passing fault backs off and honours the provider's own time; a last
   expect(never.effects.map((effect) => effect.effect)).toEqual(["report", "release", "unsubscribe"]);
 });
 
+test.each([
+  ["fails", { kind: "unauthorised" as const, retry: "never" as const }, 1],
+  ["pauses", { kind: "provider" as const, retry: "never" as const }, 1],
+  ["gives up", { kind: "unavailable" as const, retry: "later" as const }, limits.maxModelAttempts],
+])("[A11] what the provider said is in the log of a task that %s, and in its words only on a team's own page", (_ends, fault, attempts) => {
+  const refusal = { ...fault, retryAfterMs: undefined, message: "The model said no.", detail: "api.example.com said: no key." };
+  const widget = { ...start, source: "web", place: "widget" };
+  for (const [asked, told] of [
+    [start, false],
+    [{ ...start, source: "chat", place: "team" }, false],
+    [widget, true],
+    [{ ...widget, authority: "guest" as const, quote: { ...start.quote, from: stranger } }, false],
+  ] as const) {
+    const task = calling({ start: asked, open: { kind: "calling", step: 1, attempts, retryAtMs: null } });
+    const { task: after, reports, events } = callFailed(task, refusal, [], [], failed);
+    expect(reports).toHaveLength(1);
+    const said = JSON.stringify([after.line, reports]);
+    expect(said.includes("api.example.com")).toBe(told);
+    expect(said).toContain(told ? "said: no key." : "The model said no.");
+    expect(events).toContainEqual(expect.objectContaining({ kind: "task.model", phase: "failed", error: refusal.detail }));
+  }
+});
+
 describe("[W28] a refused request", () => {
   const fault = { kind: "provider" as const, message: "It is too long.", retry: "never" as const, retryAfterMs: undefined };
 

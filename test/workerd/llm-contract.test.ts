@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { renderMessage } from "../../src/core/context.ts";
 import type { ModelConfig } from "../../src/env.ts";
 import { createModel } from "../../src/llm/registry.ts";
-import { Fault, type FaultKind, type Retry } from "../../src/protocol/fault.ts";
+import { detailOf, Fault, type FaultKind, type Retry } from "../../src/protocol/fault.ts";
 import type { ModelMessage, ModelPiece, ModelRequest } from "../../src/protocol/model.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
 import { workerTools } from "../../src/protocol/worker-tools.ts";
@@ -173,9 +173,10 @@ describe.each([...Object.keys(settings), "offline"])("Provider %s", (provider) =
 
   it("a setting that cannot work fails at once, with the sentence that says so", async () => {
     const fault = await faultOf(call({ ...made, problem: "MODEL_NAME is missing." }, request("hello")));
-    expect({ kind: fault.kind, message: fault.message, retry: fault.retry }).toEqual({
+    expect({ kind: fault.kind, message: fault.message, detail: fault.detail, retry: fault.retry }).toEqual({
       kind: "bad_input",
-      message: "MODEL_NAME is missing.",
+      message: "The model is not set up yet.",
+      detail: "MODEL_NAME is missing.",
       retry: "never",
     });
   });
@@ -246,9 +247,11 @@ describe.each(Object.keys(settings))("Faults of the provider %s", (provider) => 
     await scriptModel([token], [reply]);
     const fault = await faultOf(call(made, request(token)));
     expect({ kind: fault.kind, retry: fault.retry }).toEqual({ kind, retry });
-    expect(fault.message).toMatch(message);
-    // It is read in threads: neither the key nor the address beyond its host.
-    expect(fault.message).not.toMatch(/secret-key|model\.test\//);
+    expect(detailOf(fault)).toMatch(message);
+    // Operators read neither the key nor the address beyond its host; people read no host, no setting and no word of the provider.
+    expect(detailOf(fault)).not.toMatch(/secret-key|model\.test\//);
+    expect(fault.message).toMatch(/^The model(?:'s)? [a-z ;]+\.$/);
+    expect(fault.message).not.toContain("model.test");
     expect(fault.retryAfterMs).toBe(reply.fault === "429" && !binding ? 7000 : undefined);
     // One call is one request: retrying is the caller's decision.
     expect(await requestsOf(token)).toHaveLength(1);

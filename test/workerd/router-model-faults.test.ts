@@ -1,5 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
+import type { Trigger } from "../../src/protocol/trigger.ts";
 import { guest, member } from "../support/router-fixtures.ts";
 import { until } from "../support/until.ts";
 import {
@@ -49,14 +50,18 @@ test("[RT5] after the third failure in a row people of the team hear once that t
   expect(await saidIn(trigger.threadId)).toMatchObject([{ kind: "notice", text: expect.stringContaining("your message is kept") }]);
 });
 
-test("[RT5] a refused key is told at once in the words of the fault, also to who comes later, and nobody's message is lost", async () => {
+test("[RT5] [A11] a refused key is told at once, also to who comes later, with the setting only on a page of the team's, and nobody's message is lost", async () => {
   const lab = await newLab();
   await script(lab.token, [{ fault: "401" }, { fault: "401" }, reply, reply]);
   const first = await say(lab, { name: `${lab.token}1`, by: member, thread: `${lab.token}1`, text: lab.token });
   await until("the notice", async () => (await saidIn(first.threadId)).length > 0);
-  const second = await say(lab, { name: `${lab.token}2`, by: member, thread: `${lab.token}2`, text: lab.token });
+  const second = await say(lab, { name: `${lab.token}2`, by: { ...member, id: lab.token }, text: lab.token });
   await until("the second notice", async () => (await saidIn(second.threadId)).length > 0);
-  expect((await saidIn(first.threadId))[0]?.text).toContain("MODEL_API_KEY is refused");
+  const words = async ({ threadId }: Trigger) => (await saidIn(threadId)).map((said) => said.text);
+  expect(await words(first)).toEqual(["I cannot answer yet. The model refuses us access. Your message is kept and I will answer."]);
+  expect(await words(second)).toEqual([expect.stringContaining("MODEL_API_KEY is refused by model.test")]);
+  const failures = (await events(lab)).filter(({ event }) => event.kind === "router.model" && event.phase === "failed");
+  expect(JSON.stringify(failures)).toContain("MODEL_API_KEY is refused by model.test");
   expect(await lab.router.overview()).toMatchObject({ pending: 2, modelNote: expect.stringContaining("MODEL_API_KEY") });
   // The key is set; the next message finds it working, and those that wait are decided with it or after it.
   await runInDurableObject(lab.router as never, (_instance: unknown, state: DurableObjectState) => {

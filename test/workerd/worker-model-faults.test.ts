@@ -79,6 +79,29 @@ test("[W28][Q13] a row that the model's provider refuses ends in a choice; the t
   expect((await requests(task)).filter((each) => JSON.stringify(each).includes(bad))).toHaveLength(1);
 });
 
+test.each([
+  ["400", "paused", "I cannot go on. The model refused the request. Continue without what came last, or stop?", "content policy"],
+  [
+    "401",
+    "failed",
+    "The model cannot be used, so I stopped. The model refuses us access. Operators see it in the console; once it is mended, tell me to try again.",
+    "MODEL_API_KEY is refused by model.test",
+  ],
+] as const)(
+  "[A11] after %s a task that was asked for at a place is %s, and the provider's words are in its log alone",
+  async (fault, status, text, detail) => {
+    const task = newTask({ source: "github", place: "acme/app" });
+    await script(task, [{ fault }]);
+    await begin(task);
+    await untilStatus(task, status);
+    await evictDurableObject(task.stub as never);
+    expect((await reports(task)).at(-1)?.text).toBe(text);
+    expect(JSON.stringify([await reports(task), await card(task)])).not.toMatch(/content policy|MODEL_API_KEY|model\.test/);
+    const logged = (await events(task, "task.model")).find(({ phase }) => phase === "failed");
+    expect(logged).toMatchObject({ error: expect.stringContaining(detail) });
+  },
+);
+
 test("[R21] while a call hangs the object takes rows, and after an eviction the call is made again", async () => {
   const task = newTask();
   await script(task, [{ fault: "429", retryAfter: 1 }, done("finally"), done("finally, with the row")]);
