@@ -1,4 +1,5 @@
 // Calls of the router's model become decisions and effects here, or are refused. Whatever the model wrote, the rules below hold.
+import { refusedByCode } from "../protocol/board.ts";
 import type { ModelReply } from "../protocol/model.ts";
 import type { Policy } from "../protocol/policy.ts";
 import type { Authority, Lane, Principal } from "../protocol/principal.ts";
@@ -367,7 +368,7 @@ const saidBy = (settled: readonly InboxItem[], may: (principal: Principal) => bo
 /** [RD5] Work needs the team. People below get a friendly word, the team a notice, and the trigger is settled; a capped turn decides again. */
 function refuseAuthority(making: Making, tool: RouterTool, need: Authority, what: string): Verdict | null {
   const { view, settled, id } = making;
-  const decision = base(making, tool, `refused by code: ${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
+  const decision = base(making, tool, `${refusedByCode}${need === "owner" ? "only an owner" : "only the team"} can ${what}`);
   if (atLeast(decision.authority, need)) return null;
   if (view.capped && atLeast(authorityOfItems(settled, false), need)) return { refused: cappedReason };
   const triggers = settled.filter((item) => item.kind === "trigger");

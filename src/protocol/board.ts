@@ -28,6 +28,9 @@ export type BoardDecision = {
   threadId?: string;
 };
 
+/** So begins the reason of a decision that code made in place of what the model called for. */
+export const refusedByCode = "refused by code: ";
+
 /** Something that a person of the team should look at: a question of the router, an offer that waits for a release, a refusal, a fault. */
 export type BoardNotice = {
   id: string;

@@ -3,7 +3,7 @@ import { applyBoardChanges, emptyBoard } from "../../src/core/board.ts";
 import { defaultRules } from "../../src/core/gate.ts";
 import { grantable, shippedProfiles } from "../../src/core/profiles.ts";
 import { mergeTimeline } from "../../src/core/timeline.ts";
-import type { BoardTask } from "../../src/protocol/board.ts";
+import { type BoardTask, refusedByCode } from "../../src/protocol/board.ts";
 import type { TimelineEntry, TimelineLane } from "../../src/protocol/console.ts";
 import type { GateRule } from "../../src/protocol/gate.ts";
 import { routerTools } from "../../src/protocol/router-tools.ts";
@@ -16,7 +16,7 @@ import { emptyForm, fromProfileForm, toProfileForm } from "../../src/web/console
 import { conditionsOf, familiesOf, findRules, fromForm, moved, sectionsOf, toForm } from "../../src/web/console/rules-model.ts";
 import { findSetUps } from "../../src/web/console/search-model.ts";
 import { figureWords, placesOf, placesText } from "../../src/web/console/speculation-model.ts";
-import { toolTitle, toolWords } from "../../src/web/console/tool-words.ts";
+import { asTitle, decisionWords, toolWords } from "../../src/web/console/tool-words.ts";
 import { actionsOf, statusView } from "../../src/web/shared/status.ts";
 import { ago, duration, offset } from "../../src/web/shared/time.ts";
 
@@ -353,9 +353,10 @@ test("every tool of a mind has words for people, each its own, and a strange nam
   const words = tools.map(toolWords);
   expect(words.filter((said, at) => said === tools[at])).toEqual(["report", "wait"]);
   expect(new Set(words).size).toBe(tools.length);
-  expect([toolTitle("dispatch"), toolWords("hand_back"), toolWords("constructor")]).toEqual([
+  const refused = { tool: "dispatch", reason: `${refusedByCode}only the team can start work` };
+  expect([asTitle(decisionWords({ tool: "dispatch", reason: "r" })), decisionWords(refused)]).toEqual([
     "Start a task",
-    "hand a message back to the router",
-    "constructor",
+    "refuse to start a task",
   ]);
+  expect([toolWords("hand_back"), toolWords("constructor")]).toEqual(["hand a message back to the router", "constructor"]);
 });

@@ -3,7 +3,7 @@ import type { SwitchyardEvent } from "../../protocol/events.ts";
 import type { Tone } from "../shared/status.ts";
 import { duration } from "../shared/time.ts";
 import { outcomeWords } from "./rules-model.ts";
-import { toolTitle, toolWords } from "./tool-words.ts";
+import { asTitle, decisionWords, toolWords } from "./tool-words.ts";
 
 /** `detail`: true and rarely asked for; hidden at first. */
 export const filters = ["said", "decided", "model", "work", "detail"] as const;
@@ -195,7 +195,7 @@ export function describeEvent(event: SwitchyardEvent): Line {
       return withDetail(
         {
           filter: "decided",
-          text: `Decided to ${named(event.tool)}${event.by === "code" ? ", by a fixed rule" : ""}, with the authority of ${event.authority}`,
+          text: `Decided to ${decisionWords(event)} (${event.tool})${event.by === "code" ? ", by a fixed rule" : ""}, with the authority of ${event.authority}`,
           ids: compact([event.decisionId, ...event.settles, event.taskId, event.threadId]),
         },
         event.reason,
@@ -331,7 +331,7 @@ function describeTool(event: Extract<SwitchyardEvent, { kind: "task.tool" }>): L
   const ids = compact([event.commandId]);
   switch (event.phase) {
     case "intent":
-      return withDetail({ filter: "work", text: toolTitle(event.tool), ids }, event.detail);
+      return withDetail({ filter: "work", text: asTitle(toolWords(event.tool)), ids }, event.detail);
     case "done":
       // What ran on a machine is told by the machine.
       return withDetail(

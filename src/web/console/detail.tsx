@@ -18,7 +18,7 @@ import { outcomeWords } from "./rules-model.ts";
 import { SayToTask } from "./say-to-task.tsx";
 import { api, change, question } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
-import { toolWords } from "./tool-words.ts";
+import { decisionWords, toolWords } from "./tool-words.ts";
 
 /** A thread is read anew as the board moves, not for each of its moves. */
 const threadPauseMs = 1_000;
@@ -258,7 +258,7 @@ export function DecisionPage(props: { id: string }) {
     <Answer of={answer}>
       {({ decision, events, mark }) => (
         <div class="stack">
-          <Panel title={`Decision: ${toolWords(decision.tool)}`} aside={<span class="muted mono">{decision.tool}</span>}>
+          <Panel title={`Decision: ${decisionWords(decision)}`} aside={<span class="muted mono">{decision.tool}</span>}>
             <dl class="facts-wide">
               <Fact name="When">
                 <Ago atMs={decision.atMs} /> ({exact(decision.atMs)})
@@ -352,7 +352,7 @@ export function WhyPage(props: { id: string; board: BoardState }) {
             ) : null}
             {why.decisions.map((decision) => (
               <li key={decision.decisionId}>
-                {decision.by === "code" ? "A fixed rule" : "The router"} decided to <strong>{toolWords(decision.tool)}</strong>, with the
+                {decision.by === "code" ? "A fixed rule" : "The router"} decided to <strong>{decisionWords(decision)}</strong>, with the
                 authority of {decision.authority}: {decision.reason} (<Id id={decision.decisionId} />
                 {decision.taskId ? (
                   <>

@@ -29,6 +29,8 @@ export type Incident = {
   link: { text: string; href: string };
   /** To be run on the machine. */
   paste?: string;
+  /** The notice, which goes by a press. */
+  notice?: string;
 };
 
 const dayMs = 24 * 60 * 60_000;
@@ -67,7 +69,8 @@ function ofNotice(notice: BoardNotice): Incident[] {
           kind: "Refused",
           weight: "quiet",
           kept: "The message. Nothing was started.",
-          todo: "If it should be done, ask for it yourself, or give that person a link of their own under People. Then dismiss it on the first page.",
+          todo: "If it should be done, ask for it yourself, or give that person a link of their own under People.",
+          notice: notice.id,
         },
       ];
     case "fault":
@@ -79,7 +82,8 @@ function ofNotice(notice: BoardNotice): Incident[] {
           kept: notice.id.startsWith("outbound:")
             ? "Its words, with each try to send them. They are not sent a second time by themselves."
             : "What was said and decided until then.",
-          todo: "Look at it; if it is still wanted, ask for it again. Then dismiss it on the first page.",
+          todo: "Look at it; if it is still wanted, ask for it again.",
+          notice: notice.id,
         },
       ];
   }

@@ -8,6 +8,7 @@ import { ShapeIcon } from "../shared/icons.tsx";
 import { type Incident, incidentsOf } from "./incidents-model.ts";
 import { mergeTasks } from "./model.ts";
 import { Ago, Answer, CopyLine, Empty, type Loaded, Panel, ScrollText, useAnswer, usePaced } from "./parts.tsx";
+import { api, change } from "./store.ts";
 
 const pauseMs = 10_000;
 
@@ -37,6 +38,17 @@ const IncidentRow = ({ incident }: { incident: Incident }) => (
       <dd>{incident.todo}</dd>
     </dl>
     {incident.paste === undefined ? null : <CopyLine text={incident.paste} label="command" />}
+    {incident.notice === undefined ? null : (
+      <p class="notice-form">
+        <button
+          type="button"
+          class="btn btn-bare"
+          onClick={() => void change(() => api("POST", `notices/${incident.notice}/answer`), "Dismissed.")}
+        >
+          Dismiss
+        </button>
+      </p>
+    )}
   </li>
 );
 

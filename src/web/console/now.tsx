@@ -10,7 +10,7 @@ import { Release } from "./proposals.tsx";
 import { SetUp } from "./set-up.tsx";
 import { api, board, change } from "./store.ts";
 import { MonthPanel, TodayPanel } from "./today.tsx";
-import { toolTitle } from "./tool-words.ts";
+import { asTitle, decisionWords } from "./tool-words.ts";
 
 const noticeWords = { question: "Question", offer: "Proposal", refusal: "Refused", fault: "Fault" } as const;
 const noticeTones = { question: "wait", offer: "wait", refusal: "quiet", fault: "bad" } as const;
@@ -158,7 +158,7 @@ const DecisionRow = (props: { decision: BoardDecision }) => {
   return (
     <li class="decision">
       <a class="row-link decision-link" href={`#/decision/${decision.decisionId}`} data-row>
-        <span class="decision-tool">{toolTitle(decision.tool)}</span>
+        <span class="decision-tool">{asTitle(decisionWords(decision))}</span>
         <span class="decision-reason" dir="auto">
           {decision.reason}
         </span>

@@ -17,7 +17,7 @@ import { filterTasks, holdsWords, linkOf, mergeTasks, sortTasks } from "./model.
 import { Ago, Empty, type Loaded, Panel, TaskRow, useAnswer, useTyped } from "./parts.tsx";
 import { findSetUps } from "./search-model.ts";
 import { query } from "./store.ts";
-import { toolTitle } from "./tool-words.ts";
+import { asTitle, decisionWords } from "./tool-words.ts";
 
 const shownTasks = 20;
 const shownSetUps = 20;
@@ -25,8 +25,8 @@ const shownSetUps = 20;
 const kindWords: Record<FoundLine["kind"], string> = { task: "Task", thread: "Thread", decision: "Decision", fact: "Remembered" };
 
 /** A decision is found by the name of its tool as well. */
-const titleOf = (kind: FoundLine["kind"], title: string): string =>
-  kind === "fact" ? "" : kind === "decision" ? `${toolTitle(title)} (${title})` : title;
+const titleOf = ({ kind, title, text }: FoundLine): string =>
+  kind === "fact" ? "" : kind === "decision" ? `${asTitle(decisionWords({ tool: title, reason: text }))} (${title})` : title;
 
 const here = <T,>(answer: Loaded<T>): T | undefined => (answer.kind === "here" ? answer.value : undefined);
 
@@ -118,8 +118,8 @@ export function SearchPage(props: { board: BoardState }) {
       {hits.length === 0 ? null : (
         <Panel title="Kept by the router" count={hits.length + more}>
           <ul class="list">
-            {hits.map(({ id, kind, title, text, atMs }) => (
-              <Line key={id} what={kindWords[kind]} href={linkOf(id)} title={titleOf(kind, title)} text={text} atMs={atMs} />
+            {hits.map((hit) => (
+              <Line key={hit.id} what={kindWords[hit.kind]} href={linkOf(hit.id)} title={titleOf(hit)} text={hit.text} atMs={hit.atMs} />
             ))}
           </ul>
           {more === 0 ? null : <p class="panel-note muted">And {more} more: another word narrows it down.</p>}

@@ -1,4 +1,5 @@
 // What a mind does, in words for people. Behind each the tool keeps its name, by which it is found in logs and in the search.
+import { refusedByCode } from "../../protocol/board.ts";
 import type { RouterTool } from "../../protocol/router-tools.ts";
 import type { WorkerTool } from "../../protocol/worker-tools.ts";
 
@@ -45,8 +46,9 @@ const words: Record<RouterTool | WorkerTool, string> = {
 /** `start a task`. What no tool of ours is called, as a model may call it, stays as it is. */
 export const toolWords = (tool: string): string => (Object.hasOwn(words, tool) ? words[tool as keyof typeof words] : tool);
 
+/** What was decided: `start a task`, and `refuse to start a task` where code did not let that happen. */
+export const decisionWords = ({ tool, reason }: { tool: string; reason: string }): string =>
+  reason.startsWith(refusedByCode) ? `refuse to ${toolWords(tool)}` : toolWords(tool);
+
 /** `Start a task`, where it begins a line. */
-export const toolTitle = (tool: string): string => {
-  const said = toolWords(tool);
-  return said.charAt(0).toUpperCase() + said.slice(1);
-};
+export const asTitle = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
