@@ -242,7 +242,7 @@ test("[SP8] declined, nothing of it ever left: no branch, no word; the ledger ha
   await ok(asOperator("POST", `offers/${offerId}`, { verdict: "decline", reason: "not now" }));
   await until("its end in the ledger", async () => (await ledgerRow(taskId))?.outcome === "rejected");
   await evictDurableObject(task.stub as never);
-  await ok(asOperator("POST", `offers/${offerId}`, { verdict: "release" }));
+  expect((await asOperator("POST", `offers/${offerId}`, { verdict: "release" })).status).toBe(409);
   await router().poke();
   expect(await viewOf(offerId)).toMatchObject({ state: "declined" });
   expect((await task.stub.describe())?.card).toMatchObject({ status: "done", speculative: true });

@@ -117,7 +117,7 @@ test("[SP6] an offer that nobody needs any more is taken back", async () => {
   await look(lab);
   expect(await rowOf(lab, row.taskId)).toMatchObject({ outcome: "moot", why: "it was closed meanwhile" });
   expect(await viewOf(offerId)).toMatchObject({ state: "declined" });
-  expect((await asOperator("POST", `offers/${offerId}`, { verdict: "release" })).status).toBe(200);
+  expect((await asOperator("POST", `offers/${offerId}`, { verdict: "release" })).status).toBe(409);
   expect(await saidIn(threadId)).toEqual([]);
 });
 
