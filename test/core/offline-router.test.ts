@@ -105,6 +105,15 @@ describe("The offline router", () => {
     expect(none?.input).not.toHaveProperty("machine");
   });
 
+  it("says at once which instruction of a request it does not understand, and of talk and context says nothing", () => {
+    const said = (text: string) => ask([machines(studio), trigger(text)])[0]?.input.acknowledge;
+    expect(said("run `sleep 300` on studio, then list every empty folder")).toBe(
+      "On it: run sleep 300, on studio. I did not understand “list every empty folder”.",
+    );
+    expect(said("Hello! Please run `sleep 300`, and let me know.\n\nTo see it:\n- open the page")).toBe("On it: run sleep 300, on studio.");
+    expect(said("run `a`. Use B. Use C. Use D. Use E.")).toMatch(/understand “Use B”, “Use C”, “Use D” and 1 more\.$/);
+  });
+
   it("does not say that it is on what it asks about first", () => {
     const [call] = ask([machines(studio), trigger("rm -rf build")]);
     expect(call?.tool).toBe("dispatch");

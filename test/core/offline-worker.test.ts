@@ -199,7 +199,7 @@ describe("What a first request says that no form reads", () => {
     expect(task.scripts).toEqual(["echo one"]);
   });
 
-  it("where the work takes its time it is said at once, once", async () => {
+  it("a step that is made while the work goes on says it, and the end not again", async () => {
     const task = new OfflineTask(makeFolder, "run `sleep 300`, then list every empty folder", { result: () => ({}) });
     const started = task.take(task.ask());
     task.take(task.ask());

@@ -1,11 +1,11 @@
 // What a person's text asks for, in the few forms that the offline model knows. Code spans and fences are commands only where the person says so.
 import { literal } from "../../core/regexp.ts";
 import type { MarkedText } from "../../protocol/context-items.ts";
-import type { Intent, Purpose } from "./intents.ts";
+import { type Intent, isWork, type Purpose } from "./intents.ts";
 import { readChanges, readSocial, words } from "./plain-forms.ts";
 import { asScript, isCommandLine, isDestructive, isPlainlyCommand } from "./shell.ts";
 import { corrected } from "./typos.ts";
-import { asksForReport, strangeVerbs } from "./unread.ts";
+import { asksForReport, strangeVerbs, unreadOf } from "./unread.ts";
 
 const verbs = `run|rerun|re-run|execute|exec|try|test|build|rebuild|compile|lint|typecheck|type-check|check|find|search|grep|look|locate|show|list|read|open|print|display|view|cat|count|stop|cancel|abort|fix|write|add|create|implement|refactor|rename|delete|remove|update|tell|report|let|give|send|post|say|explain|describe|summari[sz]e|what|which|how|why|see|commit|push|merge|deploy|install|start|use|make sure|review|never mind|${strangeVerbs}`;
 const clauseBreak = new RegExp(
@@ -53,6 +53,14 @@ export function readIntents(marked: MarkedText, machineNames: readonly string[] 
   }
   return intents;
 }
+
+/** The instructions of a request that are not read, in the paragraphs that hold work; the others are context. */
+export const unreadBesideWork = (marked: MarkedText, machineNames: readonly string[]): string[] =>
+  marked.text
+    .split(/\n[^\S\n]*\n/)
+    .map((text) => readIntents({ ...marked, text }, machineNames))
+    .filter((intents) => intents.some((intent) => isWork(intent) || intent.kind === "again"))
+    .flatMap(unreadOf);
 
 /** Of a longer text that names us (`@switchyard run the tests`), the paragraph that does; else all of it. */
 function addressedPart(text: string): string {

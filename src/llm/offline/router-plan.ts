@@ -8,9 +8,9 @@ import { askedToForget, asksWhatIsKept, factsOf, listFacts } from "./facts.ts";
 import { describe, type Intent, isWork, titleOf, type WorkIntent } from "./intents.ts";
 import { nothingAsked, toldOfUs } from "./nothing-asked.ts";
 import { planTimed, type Schedules, timeForms } from "./plan-schedule.ts";
-import { readIntents, shortRuns } from "./read-intents.ts";
+import { readIntents, shortRuns, unreadBesideWork } from "./read-intents.ts";
 import { lineToConfirm, readPolicy } from "./read-policy.ts";
-import { unreadOf } from "./unread.ts";
+import { quoted, unreadOf } from "./unread.ts";
 
 type Trigger = Extract<RouterItem, { item: "trigger" }>;
 type Machine = Extract<RouterItem, { item: "machines" }>["list"][number];
@@ -171,7 +171,7 @@ function decide(trigger: Trigger, view: View): Call[] {
 function withRest(calls: Call[], intents: readonly Intent[]): Call[] {
   const rest = [...intents.flatMap((intent) => (intent.kind === "unable" ? [intent.what] : [])), ...unreadOf(intents)];
   if (rest.length === 0) return calls;
-  const left = `I have done nothing about ${rest.map((text) => `“${excerpt(text, 60)}”`).join(", ")}: that is beyond the offline model.`;
+  const left = `I have done nothing about ${quoted(rest)}: that is beyond the offline model.`;
   return calls.map((call) => (call.tool === "reply" ? { ...call, input: { ...call.input, text: `${call.input.text}\n\n${left}` } } : call));
 }
 
@@ -251,11 +251,20 @@ function dispatch(trigger: Trigger, work: readonly WorkIntent[], view: View): Ca
         ...(machine ? { machine: machine.id } : {}),
         // Told only to the team: what machines there are is nobody else's business. What is asked about first is not "on it".
         ...(view.lane === "team" && !work.some((one) => one.kind === "command" && one.unsure)
-          ? { acknowledge: acknowledgement(title, machine) }
+          ? { acknowledge: [acknowledgement(title, machine), ...notUnderstood(trigger, view)].join(" ") }
           : {}),
       },
     },
   ];
+}
+
+/** Said at once, so that it can be put in other words while the rest is done. */
+function notUnderstood(trigger: Trigger, view: View): string[] {
+  const unread = unreadBesideWork(
+    trigger,
+    view.machines.map((machine) => machine.name),
+  );
+  return unread.length === 0 ? [] : [`I did not understand ${quoted(unread)}.`];
 }
 
 /** Also read by the offline worker when the quoted text alone says too little (“again”): its first sentence stays in the forms that are known. */

@@ -1,5 +1,6 @@
 // What of a request no form reads. An instruction of its own is named to whoever gave it; greetings, reasons, and what every report says
 // anyway, are passed over.
+import { excerpt } from "../../core/context.ts";
 import type { Intent } from "./intents.ts";
 
 /** They begin an instruction that no form reads. */
@@ -23,3 +24,10 @@ export const asksForReport = (clause: string): boolean => !toOthers.test(clause)
 /** The instructions among what was not read, in their order. */
 export const unreadOf = (intents: readonly Intent[]): string[] =>
   intents.flatMap((intent) => (intent.kind === "unknown" && instruction.test(intent.text) ? [intent.text] : []));
+
+/** The first few of them, and how many more there are. */
+export const quoted = (texts: readonly string[]): string =>
+  `${texts
+    .slice(0, 3)
+    .map((text) => `“${excerpt(text, 60)}”`)
+    .join(", ")}${texts.length > 3 ? ` and ${texts.length - 3} more` : ""}`;

@@ -3,6 +3,7 @@ import { excerpt } from "../../core/context.ts";
 import type { Answer, Chat } from "./chat.ts";
 import { blocked, code, failed, type JobAnswer } from "./report-text.ts";
 import { abilities } from "./router-plan.ts";
+import { quoted } from "./unread.ts";
 import { nextStep } from "./worker-jobs.ts";
 import { type Done, foldWorker, type Job, type WorkerState } from "./worker-state.ts";
 import { type Call, joined } from "./worker-steps.ts";
@@ -42,7 +43,7 @@ function besideTheWork(state: WorkerState): string {
   const running = state.jobs.flatMap(openOf);
   const scripts = running.map((one) => code(excerpt(String(one.input.script).split("\n")[0] ?? "", 80)));
   const doing = scripts.length > 0 ? `I am running ${scripts.join(" and ")}${where}` : `I am reading the files${where}`;
-  const not = state.unclear.length > 0 ? `I did not understand ${quote(state.unclear)}. ` : "";
+  const not = state.unclear.length > 0 ? `I did not understand ${quoted(state.unclear)}. ` : "";
   return `${not}${doing}, and tell you as soon as ${scripts.length > 1 ? "they end" : scripts.length === 1 ? "it ends" : "I know more"}.`;
 }
 
@@ -77,14 +78,12 @@ const answersOf = (state: WorkerState): JobAnswer[] =>
       : [];
   });
 
-const quote = (texts: readonly string[]): string => texts.map((text) => `“${excerpt(text, 60)}”`).join(", ");
-
 /** What was asked for and is not done, a sentence each. */
 function leftOut(state: WorkerState): string[] {
   const said = state.declined.map((script) => `I did not run ${code(script)}.`);
   if (state.unable.length > 0)
-    said.push(`The offline model cannot do the rest (${quote(state.unable)}); that needs a real model, which an owner can set.`);
-  if (state.unclear.length > 0) said.push(`I did not understand ${quote(state.unclear)}. Spell a command out in backticks, and I run it.`);
+    said.push(`The offline model cannot do the rest (${quoted(state.unable)}); that needs a real model, which an owner can set.`);
+  if (state.unclear.length > 0) said.push(`I did not understand ${quoted(state.unclear)}. Spell a command out in backticks, and I run it.`);
   return said;
 }
 

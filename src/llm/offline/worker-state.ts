@@ -4,8 +4,7 @@ import { recordIn } from "../../core/json.ts";
 import type { MarkedText, WorkerItem } from "../../protocol/context-items.ts";
 import type { Chat, ChatCall, ChatMessage } from "./chat.ts";
 import { type Intent, isWork, type WorkIntent } from "./intents.ts";
-import { readIntents } from "./read-intents.ts";
-import { unreadOf } from "./unread.ts";
+import { readIntents, unreadBesideWork } from "./read-intents.ts";
 
 type Goal = Extract<WorkerItem, { item: "goal" }>;
 export type Result = Extract<WorkerItem, { item: "result" }>;
@@ -149,20 +148,12 @@ function begin(goal: Goal): WorkerState {
     stopAsked: false,
     stopping: new Set(),
     unable: asked.flatMap((intent) => (intent.kind === "unable" ? [intent.what] : [])),
-    unclear: unreadBesideWork(goal, names),
+    unclear: unreadBesideWork(goal.asked, names),
     statusAsked: false,
     declined: [],
     news: false,
   };
 }
-
-/** Paragraphs without work are context; and where all of the request is, the router has put it into words of its own. */
-const unreadBesideWork = ({ asked }: Goal, names: readonly string[]): string[] =>
-  asked.text
-    .split(/\n[^\S\n]*\n/)
-    .map((text) => readIntents({ ...asked, text }, names))
-    .filter((intents) => intents.some((intent) => isWork(intent) || intent.kind === "again"))
-    .flatMap(unreadOf);
 
 const machineNames = (goal: Goal): string[] => (goal.machine ? [goal.machine.name] : []);
 
