@@ -114,7 +114,7 @@ function ofMachine(machine: BoardEndpoint, nowMs: number): Incident[] {
       atMs: sinceMs,
       what: `${name} has been offline for ${duration(nowMs - sinceMs)}${waiting > 0 ? `, and ${works} for it` : ""}.`,
       kept: waiting + running === 0 ? "Its key and its folders: it comes back as it was." : `Its queue, in order.${was}`,
-      todo: "Start the daemon there. If the machine is gone for good, revoke it: what waits for it then fails, and says so.",
+      todo: "Start the daemon there. If the machine is gone for good, revoke it: what waits is then refused, and its tasks are told.",
       link: { text: "Machines", href: "#/machines" },
       paste: "npm run daemon -- run",
     },
@@ -161,7 +161,7 @@ const ofLimit = ({ source, place, sender, refused, lastMs }: LimitedPlace): Inci
   weight: "quiet",
   atMs: lastMs,
   what: `${place || source} brought more than the door lets in: ${refused} ${refused === 1 ? "event was" : "events were"} refused.`,
-  kept: "Nothing of them; each was told when to come back, and GitHub's are asked for again.",
+  kept: "Nothing of them. Each sender was told when to come back; what GitHub brought is asked for again, once Set-up is done.",
   todo: "If that is too little for you, raise DOOR_LIMIT_FACTOR.",
   link: { text: "Rules", href: "#/rules" },
 });

@@ -18,6 +18,9 @@ const looks = {
   quiet: { tone: "quiet", shape: "square" },
 } as const;
 
+/** Which one, where it is heard and not seen: one label a row, and none of them long. */
+const about = ({ what }: Incident): string => (what.length > 80 ? `${what.slice(0, 80)}…` : what);
+
 const IncidentRow = ({ incident }: { incident: Incident }) => (
   <li class="notice">
     <p class="notice-head">
@@ -26,7 +29,7 @@ const IncidentRow = ({ incident }: { incident: Incident }) => (
         {incident.kind}
       </span>
       <span class="muted">{incident.atMs === null ? null : <Ago atMs={incident.atMs} />}</span>
-      <a class="row-action" href={incident.link.href} data-row>
+      <a class="row-action" href={incident.link.href} aria-label={`${incident.link.text}: ${about(incident)}`} data-row>
         {incident.link.text}
       </a>
     </p>
@@ -43,6 +46,7 @@ const IncidentRow = ({ incident }: { incident: Incident }) => (
         <button
           type="button"
           class="btn btn-bare"
+          aria-label={`Dismiss: ${about(incident)}`}
           onClick={() => void change(() => api("POST", `notices/${incident.notice}/answer`), "Dismissed.")}
         >
           Dismiss
