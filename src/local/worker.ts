@@ -54,7 +54,18 @@ class LineLog extends Log {
   override log(message: string): void {
     this.#onLine(message);
   }
+  override error(error: Error): void {
+    super.error(error);
+    if (codeOf(error) === "ERR_RUNTIME_FAILURE") this.onLost();
+  }
+  /** workerd ended once more while it was started anew: miniflare starts it no third time. */
+  onLost = (): void => {};
 }
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
+
+/** Between two attempts. */
+const restartMs = 1_000;
 
 /** Starts the bundled Worker. Resolves when it listens; rejects with `ERR_ADDRESS_IN_USE` as the error's `code` when the port is taken. */
 export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
@@ -63,41 +74,52 @@ export async function startWorker(options: WorkerOptions): Promise<Miniflare> {
   const folder = path.dirname(scriptPath);
   const texts = readdirSync(folder).filter((file) => file.endsWith(".sql"));
   const module = (type: "ESModule" | "Text", file: string) => ({ type, path: file, contents: readFileSync(file, "utf8") });
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      name: "switchyard",
-      host: options.host ?? "127.0.0.1",
-      port: options.port,
-      // Beside wrangler's bundle the migrations are modules of their own; in ours they are inside.
-      modules: [module("ESModule", scriptPath), ...texts.map((file) => module("Text", path.join(folder, file)))],
-      modulesRoot: folder,
-      cf: false,
-      compatibilityDate: "2026-10-01",
-      compatibilityFlags: ["nodejs_compat"],
-      durableObjects: {
-        ROUTER: object("Router"),
-        THREAD: object("Thread"),
-        WORKER_SESSION: object("WorkerSession"),
-        ENDPOINT: object("Endpoint"),
-        BOARD: object("Board"),
-      },
-      d1Databases: ["DB"],
-      r2Buckets: ["STORE"],
-      ...(options.direct
-        ? { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] }
-        : {
-            assets: {
-              directory: path.join(root, "dist/assets"),
-              binding: "ASSETS",
-              routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
-            },
-          }),
-      bindings: options.bindings,
-      log: new LineLog(options.onLog ?? (() => {})),
-      handleStructuredLogs: ({ level, message }) => options.onLog?.(`${level}: ${message}`),
-      ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),
-    }),
-  );
+  const log = new LineLog(options.onLog ?? (() => {}));
+  const settings = convertV4MiniflareOptions({
+    name: "switchyard",
+    host: options.host ?? "127.0.0.1",
+    port: options.port,
+    // Beside wrangler's bundle the migrations are modules of their own; in ours they are inside.
+    modules: [module("ESModule", scriptPath), ...texts.map((file) => module("Text", path.join(folder, file)))],
+    modulesRoot: folder,
+    cf: false,
+    compatibilityDate: "2026-10-01",
+    compatibilityFlags: ["nodejs_compat"],
+    durableObjects: {
+      ROUTER: object("Router"),
+      THREAD: object("Thread"),
+      WORKER_SESSION: object("WorkerSession"),
+      ENDPOINT: object("Endpoint"),
+      BOARD: object("Board"),
+    },
+    d1Databases: ["DB"],
+    r2Buckets: ["STORE"],
+    ...(options.direct
+      ? { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] }
+      : {
+          assets: {
+            directory: path.join(root, "dist/assets"),
+            binding: "ASSETS",
+            routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
+          },
+        }),
+    bindings: options.bindings,
+    log,
+    handleStructuredLogs: ({ level, message }) => options.onLog?.(`${level}: ${message}`),
+    ...(options.statePath === undefined ? {} : { resourcePersistencePath: path.join(options.statePath, "v3") }),
+  });
+  const miniflare = new Miniflare(settings);
+  const restart = async (): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, restartMs));
+    try {
+      await miniflare.setOptions(settings);
+    } catch (error) {
+      if (codeOf(error) === "ERR_DISPOSED") return;
+      log.error(new Error("workerd could not be started anew; it is tried again.", { cause: error }));
+      await restart();
+    }
+  };
+  log.onLost = () => void restart();
   try {
     await miniflare.ready;
   } catch (error) {

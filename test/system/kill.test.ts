@@ -91,11 +91,15 @@ describe("[R1][R12][R18][R19] workerd is killed, restarts, and the task is answe
     await expectOnce(name, answer);
   });
 
-  test("in the middle of a running command", async () => {
-    const name = "kill-mid-command";
+  test.each([1, 2])("in the middle of a running command, %i times: the second while it starts anew", async (kills) => {
+    const name = `kill-mid-command-${kills}`;
     await system.sendSurely(`run \`echo ${name} >> ${name}.log && sleep 3 && cat ${name}.log\``);
     await eventually("started command", () => existsSync(path.join(workspace, `${name}.log`)));
     system.killWorkerd();
+    for (let more = kills - 1; more > 0; more--) {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      system.killWorkerd();
+    }
     const answer = await eventually(
       "answer",
       async () => {
