@@ -94,6 +94,7 @@ test("without a price tokens are shown, with one for a single role it is said wh
   expect(amountWords(allOf(half, half.roles))).toBe("$0.99");
   expect(notCounted(half)[0]).toContain("the workers: no price is set");
   expect(notCounted(answer)[0]).toBe("1 of 9 calls: the provider did not say how many tokens they had.");
+  expect(notCounted(answer).join(" ")).toContain("a profile may name its own");
   expect(amountWords(allOf({ router: [], tasks: [] }, answer.roles))).toBe("$0.00");
   expect([0, 0.0001, 0.41, 12].map(moneyWords)).toEqual(["$0.00", "< $0.01", "$0.41", "$12.00"]);
   expect([950, 1_230, 12_340, 999_499, 999_500, 4_560_000].map(countWords)).toEqual([

@@ -113,6 +113,7 @@ export function notCounted({ router, tasks, roles }: CostsAnswer): string[] {
     ...(unpriced.length === 1 ? unpriced.map((role) => `In dollars, ${names[role]}: no price is set for that role's model.`) : []),
     ...(untold > 0 ? [`${untold} of ${callWords(calls)}: the provider did not say how many tokens they had.`] : []),
     "What a task spent since its last report, and a child of it that is still at work.",
+    "What other models cost: a profile may name its own, and all workers are shown at the one price of their role.",
     "Calls that failed, and answers that came too late to be used: your provider may charge them.",
     "Discounts: tokens that a provider kept in its cache are priced like others, and days before a change of MODEL_PRICE are shown at today's price.",
     "Cloudflare, GitHub, and your own machines.",
