@@ -76,7 +76,7 @@ test.each<[string, ScriptedReply]>([
   async (_fault, answer) => {
     const lab = await named();
     await healthy();
-    if (answer.fault === "hang") await modelTimeout(lab, 900);
+    if (answer.fault === "hang") await modelTimeout(lab, 2_000);
     const bad = `bad${lab.token}`;
     const all = { calls: [{ tool: "record", input: { settles: ["$all"], reason: "kept" } }] };
     await script(`good${lab.token}`, times(40, all));
