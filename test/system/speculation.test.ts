@@ -253,8 +253,10 @@ describe("a pull request that nobody asked for", () => {
     const steps = drafts("unsure-gate").slice(0, 2);
     const unsure = await speculate("unsure-gate", [...steps, [propose("unsure-gate"), report("done", "Maybe.", { confidence: 0.4 })]]);
     await outcome(unsure, "discarded");
-    // A word that comes too late moves nothing.
-    expect(await decide(offerId, "release")).toMatchObject({ state: "declined" });
+    // A word that comes too late moves nothing, and hears so.
+    const late = api<OfferView>("POST", `offers/${offerId}`, { verdict: "release" });
+    await expect(late).rejects.toThrow(/409 .*Too late to release it: it was declined/);
+    expect((await api<OfferView>("GET", `offers/${offerId}`)).state).toBe("declined");
     await system.cron();
     for (const of of [declined, unsure]) {
       expectNothingLeft(of, before);
